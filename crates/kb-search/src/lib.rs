@@ -1,0 +1,12 @@
+//! Keyword search of a kb knowledge base: analysis of text, `fst` index segments, queries, ranking, snippets.
+//!
+//! **Invariant:** this crate works on bytes that it is handed. It knows neither where they live nor what becomes of
+//! documents.
+
+mod analysis;
+mod query;
+mod source;
+
+pub use analysis::{Analyzer, Language, Markup, RawToken, Term, TermKind};
+pub use query::{Clause, ClauseKind, Field, Occur, Unit};
+pub use source::{SegmentError, Source};
