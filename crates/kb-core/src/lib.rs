@@ -17,4 +17,5 @@ pub use front_matter::{FrontMatter, FrontMatterBlock, FrontMatterFormat, MAX_FRO
 pub use id::{DocId, IdError, SectionId};
 pub use media::{MediaType, MediaTypeError};
 pub use report::*;
+pub use slug::{MAX_SLUG_BYTES, docid_from_path, docid_from_title, docid_with_suffix, slug};
 pub use split::{MAX_SECTION_BYTES, Parsed, Piece, Role, SPLITTER_VERSION, parse};
