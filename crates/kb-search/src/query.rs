@@ -62,3 +62,33 @@ pub struct Clause {
     /// As typed, for messages.
     pub typed: String,
 }
+
+/// What a document has to be, whatever it says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filters {
+    /// Tags, all of which it has to have; `ops/*` is a prefix.
+    pub tags: Vec<String>,
+    /// Types, one of which it has to be.
+    pub types: Vec<String>,
+    /// Sources, one of which it has to come from; `x*` is a prefix.
+    pub sources: Vec<String>,
+    /// Docids, one of which it has to have; `x*` is a prefix.
+    pub docids: Vec<String>,
+    /// Tags that it must not have.
+    pub not_tags: Vec<String>,
+    /// Types that it must not be.
+    pub not_types: Vec<String>,
+    /// Sources that it must not come from.
+    pub not_sources: Vec<String>,
+    /// Docids that it must not have.
+    pub not_docids: Vec<String>,
+}
+
+/// A query, read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ParsedQuery {
+    /// What is to be found, in the order typed.
+    pub clauses: Vec<Clause>,
+    /// What the document has to be.
+    pub filters: Filters,
+}
