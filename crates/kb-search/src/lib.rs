@@ -7,6 +7,6 @@ mod analysis;
 mod query;
 mod source;
 
-pub use analysis::{Analyzer, Language, Markup, RawToken, Term, TermKind};
+pub use analysis::{Analyzer, Language, MAX_TERM_BYTES, Markup, PlacedTerm, RawToken, Term, TermKind, unspaced_units};
 pub use query::{Clause, ClauseKind, Field, Occur, Unit};
 pub use source::{SegmentError, Source};
