@@ -8,5 +8,5 @@ mod query;
 mod source;
 
 pub use analysis::{Analyzer, Language, MAX_TERM_BYTES, Markup, PlacedTerm, RawToken, Term, TermKind, unspaced_units};
-pub use query::{Clause, ClauseKind, Field, Occur, Unit};
+pub use query::{Clause, ClauseKind, Field, Filters, MAX_CLAUSES, Occur, ParsedQuery, Unit, parse, parse_phrase};
 pub use source::{SegmentError, Source};
