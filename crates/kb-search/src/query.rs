@@ -1,4 +1,11 @@
-//! What a person typed, read as a query. Every byte sequence is one; none is an error.
+//! What a person typed, read as a query.
+//!
+//! **Invariant:** every text is a query; none is an error. What a clause asks for is analysed as documents are.
+
+mod parser;
+mod stop_words;
+
+pub use parser::{MAX_CLAUSES, parse, parse_phrase};
 
 use crate::analysis::Term;
 
@@ -31,7 +38,8 @@ pub enum Field {
 pub struct Unit {
     /// As typed.
     pub raw: String,
-    /// As the analyser expands it.
+    /// As the analyser expands it, without [`TermKind::Inner`](crate::TermKind::Inner): it matches if its word or whole does, or all its
+    /// parts do at their offsets.
     pub terms: Vec<Term>,
     /// How many positions it takes.
     pub width: u32,
@@ -63,32 +71,34 @@ pub struct Clause {
     pub typed: String,
 }
 
-/// What a document has to be, whatever it says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// Which documents are looked at. A value that ends in `*` is a beginning.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
-    /// Tags, all of which it has to have; `ops/*` is a prefix.
+    /// Tags, folded: a document has each of them.
     pub tags: Vec<String>,
-    /// Types, one of which it has to be.
-    pub types: Vec<String>,
-    /// Sources, one of which it has to come from; `x*` is a prefix.
-    pub sources: Vec<String>,
-    /// Docids, one of which it has to have; `x*` is a prefix.
-    pub docids: Vec<String>,
-    /// Tags that it must not have.
+    /// Tags that it has none of, folded.
     pub not_tags: Vec<String>,
-    /// Types that it must not be.
+    /// Media types or kinds, folded: it is of one of them.
+    pub types: Vec<String>,
+    /// Those that it is not of, folded.
     pub not_types: Vec<String>,
-    /// Sources that it must not come from.
+    /// Sources, as typed: it comes from one of them.
+    pub sources: Vec<String>,
+    /// Those that it does not come from.
     pub not_sources: Vec<String>,
-    /// Docids that it must not have.
+    /// Docids, as typed: it is one of them.
+    pub docids: Vec<String>,
+    /// Those that it is not.
     pub not_docids: Vec<String>,
 }
 
-/// A query, read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// A query as it was understood.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParsedQuery {
-    /// What is to be found, in the order typed.
+    /// What to find, in the order typed, without repeats.
     pub clauses: Vec<Clause>,
-    /// What the document has to be.
+    /// Where to look.
     pub filters: Filters,
+    /// More was typed than [`MAX_CLAUSES`].
+    pub truncated: bool,
 }
