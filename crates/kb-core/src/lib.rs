@@ -3,11 +3,19 @@
 //!
 //! **Invariant:** nothing here touches files, reads the clock or the environment, or prints.
 
+mod date;
+mod front_matter;
 mod id;
+mod lines;
 mod media;
 mod report;
 mod slug;
+mod split;
 
+pub use date::{DateBound, DateError, DocDate, Timestamp};
+pub use front_matter::{FrontMatter, FrontMatterBlock, FrontMatterFormat, MAX_FRONT_MATTER_BYTES};
 pub use id::{DocId, IdError, SectionId};
 pub use media::{MediaType, MediaTypeError};
 pub use report::*;
+pub use slug::{MAX_SLUG_BYTES, docid_from_path, docid_from_title, docid_with_suffix, slug};
+pub use split::{MAX_SECTION_BYTES, Parsed, Piece, Role, SPLITTER_VERSION, parse};

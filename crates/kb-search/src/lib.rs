@@ -5,8 +5,14 @@
 
 mod analysis;
 mod query;
+mod search;
+mod segment;
 mod source;
 
-pub use analysis::{Analyzer, Language, Markup, RawToken, Term, TermKind};
-pub use query::{Clause, ClauseKind, Field, Occur, Unit};
+pub use analysis::{Analyzer, Language, MAX_TERM_BYTES, Markup, PlacedTerm, RawToken, Term, TermKind, unspaced_units};
+pub use query::{Clause, ClauseKind, Field, Filters, MAX_CLAUSES, Occur, ParsedQuery, Unit, parse, parse_phrase};
+pub use search::{DateBound, LiveSegment, Ranked, RankedHit, RankedSection, SearchOptions, Searcher, Texts};
+pub use segment::{
+    BuildError, DateKey, Dead, DocumentInput, Occurrence, SectionInput, Segment, SegmentBuilder, SegmentStats, merge,
+};
 pub use source::{SegmentError, Source};

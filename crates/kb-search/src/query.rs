@@ -1,4 +1,11 @@
-//! What a person typed, read as a query. Every byte sequence is one; none is an error.
+//! What a person typed, read as a query.
+//!
+//! **Invariant:** every text is a query; none is an error. What a clause asks for is analysed as documents are.
+
+mod parser;
+mod stop_words;
+
+pub use parser::{MAX_CLAUSES, parse, parse_phrase};
 
 use crate::analysis::Term;
 
@@ -31,7 +38,8 @@ pub enum Field {
 pub struct Unit {
     /// As typed.
     pub raw: String,
-    /// As the analyser expands it.
+    /// As the analyser expands it, without [`TermKind::Inner`](crate::TermKind::Inner): it matches if its word or whole does, or all its
+    /// parts do at their offsets.
     pub terms: Vec<Term>,
     /// How many positions it takes.
     pub width: u32,
@@ -61,4 +69,36 @@ pub struct Clause {
     pub kind: ClauseKind,
     /// As typed, for messages.
     pub typed: String,
+}
+
+/// Which documents are looked at. A value that ends in `*` is a beginning.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filters {
+    /// Tags, folded: a document has each of them.
+    pub tags: Vec<String>,
+    /// Tags that it has none of, folded.
+    pub not_tags: Vec<String>,
+    /// Media types or kinds, folded: it is of one of them.
+    pub types: Vec<String>,
+    /// Those that it is not of, folded.
+    pub not_types: Vec<String>,
+    /// Sources, as typed: it comes from one of them.
+    pub sources: Vec<String>,
+    /// Those that it does not come from.
+    pub not_sources: Vec<String>,
+    /// Docids, as typed: it is one of them.
+    pub docids: Vec<String>,
+    /// Those that it is not.
+    pub not_docids: Vec<String>,
+}
+
+/// A query as it was understood.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ParsedQuery {
+    /// What to find, in the order typed, without repeats.
+    pub clauses: Vec<Clause>,
+    /// Where to look.
+    pub filters: Filters,
+    /// More was typed than [`MAX_CLAUSES`].
+    pub truncated: bool,
 }

@@ -20,6 +20,14 @@ pub enum SegmentError {
     /// The bytes are whole, but they are no segment that this version reads.
     #[error("index segment is not readable by this version: {0}")]
     Malformed(&'static str),
+    /// Written by a newer version of kb.
+    #[error("index segment has format {found}, this version reads up to {known}")]
+    TooNew {
+        /// The format of the segment.
+        found: u32,
+        /// The newest format that can be read.
+        known: u32,
+    },
 }
 
 /// Verified bytes of one index file.

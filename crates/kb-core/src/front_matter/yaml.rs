@@ -1,0 +1,240 @@
+//! YAML fields as JSON values, scalars spelled as in the source.
+//!
+//! The parser types plain scalars (`0x1F` becomes 31), which loses their spelling; asked for a text it gives the
+//! spelling, and does not say that `~` is null. So a block is read once for its shape and, only where a number or a
+//! boolean was met, once more for the spelling, guided by the shape.
+//!
+//! **Invariant:** the parser sees no text that nests flow brackets deeper than [`MAX_FLOW_DEPTH`]: its time is quadratic
+//! in that depth.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, EnumAccess, IgnoredAny, MapAccess, SeqAccess, VariantAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Number, Value};
+
+use super::{Unreadable, as_spelled, find_key};
+use crate::lines::next_line;
+
+const MAX_FLOW_DEPTH: usize = 64;
+const DUPLICATE: &str = "duplicate key ";
+
+/// Reads a mapping of fields; blank text and comments alone are an empty one.
+pub(super) fn read(text: &str) -> Result<Map<String, Value>, Unreadable> {
+    if text.lines().all(|line| line.trim().is_empty() || line.starts_with('#')) {
+        return Ok(Map::new());
+    }
+    if let Some(offset) = too_deep(text) {
+        return Err(Unreadable { offset, message: format!("brackets are nested deeper than {MAX_FLOW_DEPTH}") });
+    }
+    let Shape { value, spelling_lost } = serde_yaml::from_str(text).map_err(|error| explain(text, &error))?;
+    let value = if spelling_lost {
+        Spelling(&value).deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| explain(text, &error))?
+    } else {
+        value
+    };
+    match value {
+        Value::Object(map) => Ok(map),
+        Value::Null => Ok(Map::new()),
+        _ => Err(Unreadable { offset: 0, message: "it is not a mapping of keys to values".to_owned() }),
+    }
+}
+
+/// Returns where brackets are nested too deep, counted without regard to quotes: a text that trips over this is no
+/// front matter that a person wrote.
+fn too_deep(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (i, byte) in text.bytes().enumerate() {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_FLOW_DEPTH {
+            return Some(i);
+        }
+    }
+    None
+}
+
+fn explain(text: &str, error: &serde_yaml::Error) -> Unreadable {
+    let message = error.to_string();
+    if let Some(rest) = message.find(DUPLICATE).map(|at| &message[at + DUPLICATE.len()..]) {
+        let key = rest.strip_prefix('`').and_then(|rest| rest.split_once('`')).map_or("", |(key, _)| key);
+        if let Some(offset) = find_key(text, key, 1) {
+            return Unreadable { offset, message: format!("`{key}` is given twice") };
+        }
+    }
+    // Of the location only the byte index is of use: the parser's own line breaks (NEL, U+2028) are not the source's.
+    let index = error.location().map_or(0, |location| location.index());
+    let offset = text.floor_char_boundary(index);
+    let bare = message.split(" at line ").next().unwrap_or(&message).to_owned();
+    let line_start = text[..offset].rfind(['\n', '\r']).map_or(0, |at| at + 1);
+    let line = text[line_start..next_line(text, line_start)].trim_end();
+    let hint = match line.split_once(": ") {
+        Some((key, value)) if !value.trim_start().starts_with(['"', '\'']) && needs_quotes(value) => {
+            format!("; put the value of `{}` in quotes", key.trim().trim_start_matches("- "))
+        }
+        _ => String::new(),
+    };
+    Unreadable { offset, message: format!("{bare}{hint}") }
+}
+
+fn needs_quotes(value: &str) -> bool {
+    value.contains(": ")
+        || value.ends_with(':')
+        || value.starts_with(['@', '`', '%', '*', '&', '!', '|', '>', '[', '{'])
+}
+
+/// A document as typed by the parser, and whether a scalar was typed in a way that loses its spelling.
+struct Shape {
+    value: Value,
+    spelling_lost: bool,
+}
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut spelling_lost = false;
+        let value = ShapeOf(&mut spelling_lost).deserialize(deserializer)?;
+        Ok(Self { value, spelling_lost })
+    }
+}
+
+struct ShapeOf<'a>(&'a mut bool);
+
+impl ShapeOf<'_> {
+    /// A stand-in for a number or a boolean, replaced by its spelling in the second reading.
+    fn typed(self) -> Value {
+        *self.0 = true;
+        Value::Number(Number::from(0))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for ShapeOf<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ShapeOf<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any YAML value")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Value, E> {
+        Ok(self.typed())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Value, E> {
+        Ok(self.typed())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Value, E> {
+        Ok(self.typed())
+    }
+
+    fn visit_i128<E>(self, _: i128) -> Result<Value, E> {
+        Ok(self.typed())
+    }
+
+    fn visit_u128<E>(self, _: u128) -> Result<Value, E> {
+        Ok(self.typed())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Value, E> {
+        Ok(self.typed())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::String(text.to_owned()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(ShapeOf(self.0))? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if map.contains_key(&key) {
+                return Err(serde::de::Error::custom(format_args!("{DUPLICATE}`{key}`")));
+            }
+            map.insert(key, entries.next_value_seed(ShapeOf(self.0))?);
+        }
+        Ok(Value::Object(map))
+    }
+
+    /// A tag (`!name value`) says nothing to us: the value alone is kept.
+    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Value, A::Error> {
+        let (_, content) = data.variant::<IgnoredAny>()?;
+        *self.0 = true;
+        content.newtype_variant_seed(self)
+    }
+}
+
+/// Reads again a document of this shape, with every number and boolean as spelled.
+struct Spelling<'a>(&'a Value);
+
+impl<'de> DeserializeSeed<'de> for Spelling<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        match self.0 {
+            Value::Null => IgnoredAny::deserialize(deserializer).map(|_| Value::Null),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => deserializer.deserialize_str(self),
+            Value::Array(_) | Value::Object(_) => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Spelling<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the same value as before")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(if self.0.is_string() { Value::String(text.to_owned()) } else { as_spelled(text) })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let shapes = self.0.as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut list = Vec::with_capacity(shapes.len());
+        for shape in shapes {
+            list.extend(items.next_element_seed(Spelling(shape))?);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let shape = self.0.get(&key).unwrap_or(&Value::Null);
+            let value = entries.next_value_seed(Spelling(shape))?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Value, A::Error> {
+        let (_, content) = data.variant::<IgnoredAny>()?;
+        content.newtype_variant_seed(self)
+    }
+}
