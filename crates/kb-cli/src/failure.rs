@@ -85,11 +85,7 @@ impl Failure {
 
     /// Makes a failure of the system on a path that a command itself touches.
     pub(crate) fn io(op: &str, path: &Path, error: &io::Error) -> Self {
-        let failure = Self::new("io", format_args!("cannot {op} `{}`: {error}", path.display()));
-        match io_hint(error) {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        Self::new("io", format_args!("cannot {op} `{}`: {error}", path.display())).with_io_hint(error)
     }
 
     /// Adds what to do about it; an earlier hint is replaced.
@@ -99,6 +95,13 @@ impl Failure {
             message.hint = Some(hint.to_string());
         }
         self
+    }
+
+    fn with_io_hint(self, error: &io::Error) -> Self {
+        match io_hint(error) {
+            Some(hint) => self.with_hint(hint),
+            None => self,
+        }
     }
 
     fn message(code: &'static str, sentence: String, exit: u8) -> Self {
@@ -112,7 +115,7 @@ impl From<io::Error> for Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::OutputClosed;
         }
-        Self::new("io", format_args!("cannot write the result: {error}"))
+        Self::new("io", format_args!("cannot write the result: {error}")).with_io_hint(&error)
     }
 }
 

@@ -90,11 +90,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
     }
     let before_operands = std::env::args_os().skip(1).take_while(|word| word != "--");
     if before_operands.into_iter().any(|word: OsString| word == "--json") {
+        // What is wrong stands before the first empty line; the usage follows.
         let text = error.render().to_string();
-        let first = text.lines().next().unwrap_or_default();
+        let first = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect::<Vec<_>>().join(" ");
         let message = Message {
             code: "usage",
-            sentence: first.strip_prefix("error: ").unwrap_or(first).to_owned(),
+            sentence: first.strip_prefix("error: ").unwrap_or(&first).to_owned(),
             hint: Some("`kb help` shows the usage".to_owned()),
             near: Vec::new(),
             exit: 2,

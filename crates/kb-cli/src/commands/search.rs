@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use kb_core::{Hit, LearnReport, Mode, Outcome, SearchReport, Stage};
+use kb_core::{DateBound, Hit, LearnReport, Mode, Outcome, SearchReport, Stage};
 use kb_store::{KnowledgeBase, LearnPaths, Search};
 
 use super::Context;
@@ -48,10 +48,10 @@ pub(crate) struct Args {
     sources: Vec<String>,
     /// Only documents of this date or later: `2031-03-01` or RFC 3339
     #[arg(long, value_name = "DATE")]
-    since: Option<String>,
+    since: Option<DateBound>,
     /// Only documents of this date or earlier
     #[arg(long, value_name = "DATE")]
-    until: Option<String>,
+    until: Option<DateBound>,
     /// Go on where an earlier answer ended
     #[arg(long)]
     cursor: Option<String>,
@@ -91,8 +91,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
         types: args.types,
         sources: args.sources,
         docids: args.docids,
-        since: args.since,
-        until: args.until,
+        since: args.since.map(|bound| bound.to_string()),
+        until: args.until.map(|bound| bound.to_string()),
         cursor: args.cursor,
         check_sources: true,
     })?;

@@ -102,6 +102,8 @@ fn flags_that_do_not_fit_are_wrong_usage() {
         &["search", "x", "--limit", "0"],
         &["search", "x", "--limit", "101"],
         &["search", "x", "--mode", "guess"],
+        &["search", "x", "--since", "2031-13-01"],
+        &["search", "x", "--from", "docs", "--db", "base"],
         &["export"],
     ] {
         let run = kb.run(arguments);

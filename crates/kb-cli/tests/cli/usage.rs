@@ -118,6 +118,17 @@ fn a_closed_pipe_is_success() {
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device that is always full");
+    let output = Kb::bare().command(["completions", "bash"]).stdout(full).output().expect("kb ends");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr.starts_with("error: cannot write the result: "), "{stderr}");
+    assert!(stderr.contains("\nhint: free some space"), "{stderr}");
+}
+
 #[test]
 fn help_and_version_are_results() {
     let kb = Kb::bare();
@@ -136,7 +147,7 @@ fn completions_and_manual_know_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = kb.run(["completions", shell]).expect_exit(0);
         assert!(script.text().contains("unlearn"), "{shell}");
-        assert!(script.text().contains("--prune-all"), "{shell}");
+        assert!(script.text().contains("prune-all"), "{shell}");
     }
     let page = kb.run(["man"]).expect_exit(0);
     assert!(page.text().contains(".TH kb 1"), "{page}");
