@@ -4,9 +4,13 @@
 //! documents.
 
 mod analysis;
+mod matcher;
 mod query;
+mod snippet;
 mod source;
 
 pub use analysis::{Analyzer, Language, MAX_TERM_BYTES, Markup, PlacedTerm, RawToken, Term, TermKind, unspaced_units};
+pub use matcher::{Findings, Form, Matcher, Window};
 pub use query::{Clause, ClauseKind, Field, Filters, MAX_CLAUSES, Occur, ParsedQuery, Unit, parse, parse_phrase};
+pub use snippet::{Excerpt, best_line, snippet};
 pub use source::{SegmentError, Source};
