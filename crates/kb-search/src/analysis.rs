@@ -21,6 +21,8 @@ mod fold;
 mod parts;
 mod tokens;
 
+pub(crate) use tokens::Tags;
+
 use std::ops::Range;
 
 use frostem::{Algorithm, Stemmer};
@@ -146,7 +148,35 @@ impl Analyzer {
         folded
     }
 
+    /// Returns the stems that words beginning with a folded `prefix` may have without beginning with it themselves:
+    /// `configurat` finds `configur`, the stem of `configuration`. Empty for other scripts and very short prefixes.
+    pub fn stems_before(&self, prefix: &str) -> Vec<String> {
+        const ENDINGS: [&str; 25] = [
+            "", "al", "e", "ed", "ement", "ence", "er", "es", "ful", "ic", "ies", "ing", "ion", "ional", "ions", "ive",
+            "ization", "ly", "ment", "n", "ness", "on", "s", "ss", "y",
+        ];
+        if prefix.len() < 4 || !prefix.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            return Vec::new();
+        }
+        let mut stems: Vec<String> = ENDINGS
+            .iter()
+            .map(|ending| self.stem(format!("{prefix}{ending}")))
+            .filter(|stem| !stem.starts_with(prefix))
+            .collect();
+        stems.sort_unstable();
+        stems.dedup();
+        stems
+    }
+
     fn each_term(&self, raw: &str, sink: &mut dyn FnMut(Term, Range<usize>)) -> u32 {
+        self.each_form(raw, &mut |kind, offset, range, form| {
+            sink(Term { text: self.stem(form), offset, kind }, range);
+        })
+    }
+
+    /// Calls `sink` with each term before it is stemmed: what it is, where it stands in the token, its bytes and its
+    /// folded form. Returns how many positions the token takes.
+    pub(crate) fn each_form(&self, raw: &str, sink: &mut dyn FnMut(TermKind, u32, Range<usize>, String)) -> u32 {
         let segments = parts::segments(raw);
         let part_count: usize = segments.iter().map(|segment| segment.parts.len()).sum();
         let whole = 0..raw.len();
@@ -162,15 +192,13 @@ impl Analyzer {
             // In Markdown a backslash before a sign is not for the reader.
             let folded = if folded.contains('\\') { without_escapes(&folded) } else { folded };
             if folded.len() <= MAX_TERM_BYTES && !folded.is_empty() {
-                let kind = if part_count == 0 { TermKind::Word } else { TermKind::Whole };
-                sink(Term { text: self.stem(folded), offset: 0, kind }, whole);
+                sink(if part_count == 0 { TermKind::Word } else { TermKind::Whole }, 0, whole, folded);
             }
         }
         let mut offset = 0;
         for segment in &segments {
             if segments.len() > 1 && segment.parts.len() > 1 && segment.range.len() <= MAX_TERM_BYTES {
-                let text = self.stem(self.word(&raw[segment.range.clone()]));
-                sink(Term { text, offset, kind: TermKind::Inner }, segment.range.clone());
+                sink(TermKind::Inner, offset, segment.range.clone(), self.word(&raw[segment.range.clone()]));
             }
             for part in &segment.parts {
                 self.part(raw, segment, part, TermKind::Part, offset, sink);
@@ -188,16 +216,15 @@ impl Analyzer {
         range: &Range<usize>,
         kind: TermKind,
         offset: u32,
-        sink: &mut dyn FnMut(Term, Range<usize>),
+        sink: &mut dyn FnMut(TermKind, u32, Range<usize>, String),
     ) {
-        let text = self.word(&raw[range.clone()]);
-        if text.is_empty() {
+        let form = self.word(&raw[range.clone()]);
+        if form.is_empty() {
             return;
         }
-        sink(Term { text: self.stem(text), offset, kind }, range.clone());
+        sink(kind, offset, range.clone(), form);
         if let Some(letters) = &segment.signed {
-            let text = self.stem(self.word(&raw[letters.clone()]));
-            sink(Term { text, offset, kind: TermKind::Inner }, letters.clone());
+            sink(TermKind::Inner, offset, letters.clone(), self.word(&raw[letters.clone()]));
         }
     }
 
@@ -211,7 +238,8 @@ impl Analyzer {
         text
     }
 
-    fn stem(&self, word: String) -> String {
+    /// Returns a folded form as the dictionary holds it.
+    pub(crate) fn stem(&self, word: String) -> String {
         let stems = self.language == Language::English && word.len() > 2;
         if stems && word.bytes().all(|byte| byte.is_ascii_lowercase()) {
             Stemmer::new(Algorithm::English).stem(&word).into_owned()
@@ -233,6 +261,48 @@ pub fn unspaced_units(raw: &str) -> usize {
             }
         }
         _ => 0,
+    }
+}
+
+/// Returns how many positions a raw token takes, as [`Analyzer::expand`] does.
+pub(crate) fn width(raw: &str) -> u32 {
+    let tail = raw.as_bytes().get(1..).unwrap_or_default();
+    let first = raw.bytes().next().unwrap_or_default();
+    let plain = (first.is_ascii_alphabetic() && tail.iter().all(u8::is_ascii_lowercase))
+        || (first.is_ascii_uppercase() && tail.iter().all(u8::is_ascii_uppercase))
+        || (first.is_ascii_digit() && tail.iter().all(u8::is_ascii_digit));
+    if plain || unspaced_units(raw) > 0 {
+        return 1;
+    }
+    let parts: usize = parts::segments(raw).iter().map(|segment| segment.parts.len()).sum();
+    parts.max(1) as u32
+}
+
+/// How a raw token begins, as far as that says how its terms do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlainStart {
+    /// It is all ASCII: so are its terms, and each is a stretch of it but for case, apostrophes and backslashes.
+    Ascii,
+    /// A unit of an unspaced script that folding leaves alone: its only term begins with this character.
+    Unspaced(char),
+    /// Folding may change how it begins.
+    Other,
+}
+
+/// Says how a raw token begins.
+pub(crate) fn plain_start(raw: &str) -> PlainStart {
+    if raw.is_ascii() {
+        return PlainStart::Ascii;
+    }
+    let mut characters = raw.chars();
+    let stable = |c| {
+        matches!(c, '\u{4e00}'..='\u{9fff}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{30fc}'
+            | '\u{ac00}'..='\u{d7a3}')
+    };
+    match (characters.next(), characters.next()) {
+        (Some(first), None) if stable(first) => PlainStart::Unspaced(first),
+        (Some(first), Some(second)) if stable(first) && stable(second) => PlainStart::Unspaced(first),
+        _ => PlainStart::Other,
     }
 }
 

@@ -142,6 +142,14 @@ fn a_language_without_stems_keeps_the_words() {
 }
 
 #[test]
+fn a_prefix_knows_the_stems_that_it_outgrew() {
+    assert_eq!(analyzer().stems_before("configurat"), ["configur"]);
+    assert_eq!(analyzer().stems_before("happine"), ["happi", "happin"]);
+    assert_eq!(analyzer().stems_before("hap"), [""; 0]);
+    assert_eq!(analyzer().stems_before("пого"), [""; 0]);
+}
+
+#[test]
 fn document_and_query_are_analysed_alike() {
     for text in ["PayrollGateway", "LAW-0077", "flush_ring_buffer()", "港口夜间装卸安排表", "貨物列車の時刻", "C++ §4"]
     {
@@ -184,6 +192,7 @@ proptest! {
         analyzer.tokens(&text, Markup::None, &mut |token| tokens.push(token.text));
         for token in tokens {
             prop_assert_eq!(raw(token, Markup::None), [token], "of {}", &text);
+            prop_assert_eq!(width(token), analyzer.expand(token, &mut Vec::new()));
         }
     }
 
