@@ -18,4 +18,4 @@ pub use id::{DocId, IdError, SectionId};
 pub use media::{MediaType, MediaTypeError};
 pub use report::*;
 pub use slug::{MAX_SLUG_BYTES, docid_from_path, docid_from_title, docid_with_suffix, slug};
-pub use split::{MAX_SECTION_BYTES, Parsed, Piece, Role, SPLITTER_VERSION, parse};
+pub use split::{Link, MAX_SECTION_BYTES, Parsed, Piece, Role, SPLITTER_VERSION, links, parse};
