@@ -56,7 +56,7 @@ fn forms_tell_how_a_word_stands_there() {
     assert_eq!(forms("LAW 0077", "LAW-0077"), [exact]);
     assert_eq!(forms("0077 bolts of law", "LAW-0077"), [Some(Form::Scattered)]);
     assert_eq!(forms("LAW memo", "LAW-0077"), [None]);
-    assert_eq!(forms("dying skies", "die sky"), [near, near]);
+    assert_eq!(forms("dying skies, being used", "die sky be use"), [near, near, near, near]);
     assert_eq!(forms("vitamin C", "C++"), [None]);
     assert_eq!(forms("C++ allocators", "C++ c"), [exact, exact]);
     assert_eq!(forms("call self.flush_ring_buffer()", "flush_ring_buffer flush_ring"), [exact, exact]);
