@@ -128,6 +128,14 @@ impl Analyzer {
     }
 
     /// Returns the terms of a text with their positions and places, in the order of the tokens.
+    ///
+    /// ```
+    /// use kb_search::{Analyzer, Language, Markup};
+    ///
+    /// let terms = Analyzer::new(Language::English).terms_of("Running `kb-store`", Markup::Markdown);
+    /// let written: Vec<_> = terms.iter().map(|placed| (placed.term.text.as_str(), placed.position)).collect();
+    /// assert_eq!(written, [("run", 0), ("kb-store", 1), ("kb", 1), ("store", 2)]);
+    /// ```
     pub fn terms_of(&self, text: &str, markup: Markup) -> Vec<PlacedTerm> {
         let mut terms = Vec::new();
         let mut position = 0;

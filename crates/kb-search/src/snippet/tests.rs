@@ -64,6 +64,36 @@ fn forms_tell_how_a_word_stands_there() {
     assert_eq!(forms("syntax", "synt* tax*"), [exact, None]);
 }
 
+/// Cases B1, B5, B7, B8, B9, B14, B18 and B21, as far as they are about words.
+#[test]
+fn documents_are_found_by_what_people_type() {
+    for (text, queries) in [
+        ("Ruling LAW-0077 adopted", vec!["LAW-0077", "\"LAW-0077\"", "law 0077", "law-0077"]),
+        ("call flush_ring_buffer()", vec!["flush_ring_buffer", "ring buffer", "flush_ring", "\"ring buffer\""]),
+        ("retryWithJitter handles", vec!["jitter", "retryWithJitter", "retrywithjitter"]),
+        ("parseHTMLNode", vec!["html node", "parsehtmlnode", "\"html node\""]),
+        ("PayrollGateway", vec!["PayrollGateway", "payrollgateway", "payroll"]),
+        ("港口夜间装卸安排表", vec!["夜间", "装卸安排", "港", "表", "\"夜间装卸\""]),
+        ("貨物列車の時刻", vec!["列車", "時刻", "の"]),
+        ("해양연구보고", vec!["해양", "연구", "보고", "\u{1112}\u{1162}\u{110b}\u{1163}\u{11bc}"]),
+        ("погода в порту", vec!["погода", "ПОРТУ"]),
+        ("किताब सूची", vec!["किताब", "सूची"]),
+        ("ทะเลสาบ", vec!["ทะเล", "สาบ"]),
+        ("re\u{301}sume\u{301}", vec!["résumé", "resume", "re\u{301}sume\u{301}"]),
+        ("C++ C# F# .NET node.js @scope/pkg §4", vec!["C++", "c#", "F#", ".NET", "node.js", "@scope/pkg", "pkg", "§4"]),
+        (
+            "see https://example.com/docs/intro.html",
+            vec!["example.com", "docs/intro", "https://example.com/docs/intro.html"],
+        ),
+        ("std::collections::HashMap", vec!["hashmap", "HashMap", "collections"]),
+    ] {
+        for query in queries {
+            let found = forms(text, query);
+            assert!(!found.is_empty() && found.iter().all(|form| *form >= Some(Form::Folded)), "{query} in {text}");
+        }
+    }
+}
+
 #[test]
 fn phrases_are_these_words_in_this_order() {
     let found = |text: &str, query: &str| forms(text, query)[0].is_some_and(|form| form >= Form::Folded);
