@@ -2,12 +2,14 @@
 //!
 //! The block is found by byte ranges, never by rewriting lines, so that a source can be put together again exactly.
 //! YAML is read behind guards: a block over 16 KiB or nested deeper than 64 brackets is not handed to the parser, and a
-//! key given twice is an error. Nothing here writes front matter.
+//! key given twice is an error. Front matter that stands in a source is never written anew.
 //!
 //! **Invariant:** a scalar is text spelled exactly as in the source (`1.10`, `0x1F`, `2031-02-03`), and what cannot be
 //! read yields a [`Warning`] with line and column in the source, never a panic and never a silent loss.
 
 mod yaml;
+
+pub(crate) use yaml::quoted as yaml_quoted;
 
 use std::ops::Range;
 
@@ -108,27 +110,8 @@ impl FrontMatter {
     ///
     /// Fails with a warning `front-matter-unreadable` that says where in the source and why.
     pub fn read(source: &str, format: FrontMatterFormat, fields: Range<usize>) -> Result<Self, Warning> {
-        let text = &source[fields.clone()];
-        let unreadable = |offset: usize, message: String| {
-            let (line, column) = Lines::of(source).position((fields.start + offset).min(source.len()));
-            Warning {
-                code: "front-matter-unreadable".to_owned(),
-                message: format!("the front matter cannot be read: {message}"),
-                line: Some(line),
-                column: Some(column),
-            }
-        };
-        if text.len() > MAX_FRONT_MATTER_BYTES {
-            return Err(unreadable(0, format!("it is over {} KiB", MAX_FRONT_MATTER_BYTES / 1024)));
-        }
-        let map = match format {
-            FrontMatterFormat::Yaml => yaml::read(text),
-            FrontMatterFormat::Toml => toml_fields(text),
-        };
-        match map {
-            Ok(map) => Ok(Self::from_fields(map, |key| key_position(source, &fields, key))),
-            Err(Unreadable { offset, message }) => Err(unreadable(offset, message)),
-        }
+        let map = self::fields(source, format, fields.clone())?;
+        Ok(Self::from_fields(map, |key| key_position(source, &fields, key)))
     }
 
     /// Sorts fields into the known ones and the rest.
@@ -184,6 +167,31 @@ impl FrontMatter {
         }
         known
     }
+}
+
+/// Reads all fields of a block, as [`FrontMatter::read`] does, and sorts nothing.
+pub(crate) fn fields(
+    source: &str,
+    format: FrontMatterFormat,
+    range: Range<usize>,
+) -> Result<Map<String, Value>, Warning> {
+    let text = &source[range.clone()];
+    let read = match format {
+        _ if text.len() > MAX_FRONT_MATTER_BYTES => {
+            Err(Unreadable { offset: 0, message: format!("it is over {} KiB", MAX_FRONT_MATTER_BYTES / 1024) })
+        }
+        FrontMatterFormat::Yaml => yaml::read(text),
+        FrontMatterFormat::Toml => toml_fields(text),
+    };
+    read.map_err(|Unreadable { offset, message }| {
+        let (line, column) = Lines::of(source).position((range.start + offset).min(source.len()));
+        Warning {
+            code: "front-matter-unreadable".to_owned(),
+            message: format!("the front matter cannot be read: {message}"),
+            line: Some(line),
+            column: Some(column),
+        }
+    })
 }
 
 /// Returns a scalar as text, `None` for null, lists and maps.
@@ -413,6 +421,7 @@ mod tests {
             ("---\na: 1\nb: 2\na: 3\n---\n", 4, 1, "`a` is given twice"),
             ("---\n- a\n- b\n---\n", 2, 1, "not a mapping"),
             ("---\na: [1\n---\n", 3, 1, "did not find expected"),
+            ("---\naliases:\n  - %\n  - b\n---\n", 3, 5, "put `%` in quotes"),
             ("+++\na = 1\nb = = 2\n+++\n", 3, 5, "cannot be read"),
         ] {
             let warning = read(source).expect_err(source);

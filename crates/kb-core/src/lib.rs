@@ -3,19 +3,25 @@
 //!
 //! **Invariant:** nothing here touches files, reads the clock or the environment, or prints.
 
+mod agent;
 mod date;
 mod front_matter;
 mod id;
 mod lines;
 mod media;
+mod name;
 mod report;
+mod skill;
 mod slug;
 mod split;
 
+pub use agent::{Agent, AgentError};
 pub use date::{DateBound, DateError, DocDate, Timestamp};
 pub use front_matter::{FrontMatter, FrontMatterBlock, FrontMatterFormat, MAX_FRONT_MATTER_BYTES};
 pub use id::{DocId, IdError, SectionId};
 pub use media::{MediaType, MediaTypeError};
+pub use name::{MAX_NAME_SLUG_CHARS, NameError, agent_docid, skill_docid};
 pub use report::*;
+pub use skill::{Skill, SkillError};
 pub use slug::{MAX_SLUG_BYTES, docid_from_path, docid_from_title, docid_with_suffix, slug};
-pub use split::{MAX_SECTION_BYTES, Parsed, Piece, Role, SPLITTER_VERSION, parse};
+pub use split::{Link, MAX_SECTION_BYTES, Parsed, Piece, Role, SPLITTER_VERSION, links, parse};

@@ -7,8 +7,11 @@
 //! one ends at a character border: joined in order, the pieces are the source byte for byte.
 
 mod cut;
+mod html;
+mod links;
 mod markdown;
 mod plain;
+mod toml;
 
 use std::ops::Range;
 
@@ -20,6 +23,7 @@ use crate::lines::Lines;
 use crate::{MediaType, Warning};
 
 pub use cut::MAX_SECTION_BYTES;
+pub use links::{Link, links};
 
 /// The version of the rules by which sources are split. A document learned under another one is split anew.
 pub const SPLITTER_VERSION: u32 = 1;
@@ -129,7 +133,9 @@ impl Parsed {
 pub fn parse(source: &str, media_type: &MediaType) -> Parsed {
     match media_type.as_str() {
         "text/markdown" => markdown::parse(source),
-        "text/plain" | "text/html" | "application/toml" => plain::parse(source),
+        "text/html" => html::parse(source),
+        "application/toml" => toml::parse(source),
+        "text/plain" => plain::parse(source),
         _ => Parsed { sections: one_section(source), ..Parsed::default() },
     }
 }
@@ -322,6 +328,13 @@ mod tests {
             "[[a]]\n".repeat(20_000),
             "a = [".repeat(20_000),
             "a.".repeat(50_000),
+            "a.".repeat(50_000) + "a = 1",
+            "[a]\r\n[".repeat(20_000),
+            "<a \"' ".repeat(20_000),
+            "<pre>".repeat(20_000),
+            "<title>".repeat(20_000),
+            "<script></".repeat(20_000),
+            "<p a=".repeat(20_000) + ">",
             "\"\"\"".repeat(33_000),
             "|a".repeat(5_000) + "\n" + &"|-".repeat(5_000) + "\n" + &"|b\n".repeat(5_000),
         ];

@@ -128,6 +128,14 @@ impl Analyzer {
     }
 
     /// Returns the terms of a text with their positions and places, in the order of the tokens.
+    ///
+    /// ```
+    /// use kb_search::{Analyzer, Language, Markup};
+    ///
+    /// let terms = Analyzer::new(Language::English).terms_of("Running `kb-store`", Markup::Markdown);
+    /// let written: Vec<_> = terms.iter().map(|placed| (placed.term.text.as_str(), placed.position)).collect();
+    /// assert_eq!(written, [("run", 0), ("kb-store", 1), ("kb", 1), ("store", 2)]);
+    /// ```
     pub fn terms_of(&self, text: &str, markup: Markup) -> Vec<PlacedTerm> {
         let mut terms = Vec::new();
         let mut position = 0;
@@ -177,6 +185,10 @@ impl Analyzer {
     /// Calls `sink` with each term before it is stemmed: what it is, where it stands in the token, its bytes and its
     /// folded form. Returns how many positions the token takes.
     pub(crate) fn each_form(&self, raw: &str, sink: &mut dyn FnMut(TermKind, u32, Range<usize>, String)) -> u32 {
+        if is_plain_word(raw) {
+            sink(TermKind::Word, 0, 0..raw.len(), raw.to_ascii_lowercase());
+            return 1;
+        }
         let segments = parts::segments(raw);
         let part_count: usize = segments.iter().map(|segment| segment.parts.len()).sum();
         let whole = 0..raw.len();
@@ -264,18 +276,12 @@ pub fn unspaced_units(raw: &str) -> usize {
     }
 }
 
-/// Returns how many positions a raw token takes, as [`Analyzer::expand`] does.
-pub(crate) fn width(raw: &str) -> u32 {
-    let tail = raw.as_bytes().get(1..).unwrap_or_default();
-    let first = raw.bytes().next().unwrap_or_default();
-    let plain = (first.is_ascii_alphabetic() && tail.iter().all(u8::is_ascii_lowercase))
-        || (first.is_ascii_uppercase() && tail.iter().all(u8::is_ascii_uppercase))
-        || (first.is_ascii_digit() && tail.iter().all(u8::is_ascii_digit));
-    if plain || unspaced_units(raw) > 0 {
-        return 1;
-    }
-    let parts: usize = parts::segments(raw).iter().map(|segment| segment.parts.len()).sum();
-    parts.max(1) as u32
+/// Says whether a token is one word of plain letters, at most the first a capital; most are.
+fn is_plain_word(raw: &str) -> bool {
+    let bytes = raw.as_bytes();
+    bytes.len() <= MAX_TERM_BYTES
+        && bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes[1..].iter().all(u8::is_ascii_lowercase)
 }
 
 /// How a raw token begins, as far as that says how its terms do.

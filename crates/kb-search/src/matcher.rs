@@ -11,7 +11,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 use unicode_normalization::UnicodeNormalization;
 
-use crate::analysis::{Analyzer, Markup, PlainStart, TermKind, plain_start, width};
+use crate::analysis::{Analyzer, Markup, PlainStart, TermKind, plain_start};
 use crate::query::{ClauseKind, Field, Occur, ParsedQuery, Unit};
 
 /// Most places kept of one text; those after them do not count.
@@ -45,8 +45,8 @@ pub struct Findings {
     /// For each clause of the query, the best form in which it stands there. For a phrase that is the poorest of its
     /// words, at the place where they stand best; below [`Form::Folded`] it is not that phrase.
     pub forms: Vec<Option<Form>>,
-    /// The smallest stretch; `None` if nothing was found. Clauses that exclude do not count, stop words only if there
-    /// is nothing else.
+    /// The smallest stretch, in positions of this text where what cannot match takes one; `None` if nothing was
+    /// found. Clauses that exclude do not count, stop words only if there is nothing else.
     pub window: Option<Window>,
     pub(crate) places: Vec<Place>,
 }
@@ -224,7 +224,8 @@ impl Matcher {
                 return;
             }
             if !self.heads.may_match(raw.text) {
-                position += width(raw.text);
+                // What cannot match keeps the others apart; how far is all the same.
+                position += 1;
                 return;
             }
             position += self.analyzer.each_form(raw.text, &mut |_, offset, range, form| {
@@ -385,10 +386,17 @@ struct Heads {
 }
 
 impl Heads {
-    /// Notes a term. A stem of four letters or more shares its first three with each word that has it (Snowball's
-    /// shorter exceptions, such as `die` of `dying`, the first).
+    /// Notes a term. A stem of four letters or more shares its first three with each word that has it, a shorter one
+    /// two, but for three exceptions of Snowball's.
     fn add(&mut self, term: &str) {
-        self.add_len(term, if term.len() > 3 { 3 } else { 1 });
+        self.add_len(
+            term,
+            match term {
+                "die" | "lie" | "tie" => 1,
+                _ if term.len() > 3 => 3,
+                _ => 2,
+            },
+        );
     }
 
     fn add_prefix(&mut self, prefix: &str) {

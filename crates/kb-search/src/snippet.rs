@@ -20,6 +20,9 @@ use crate::query::Field;
 
 use self::visible::Visible;
 
+/// Widest stretch that is looked at for words together, in characters.
+const MAX_STRETCH_CHARS: usize = 1000;
+
 /// A longer stretch without white space and marks is shortened.
 const MAX_UNBROKEN_CHARS: usize = 60;
 
@@ -36,6 +39,18 @@ pub struct Excerpt {
 ///
 /// `first_line` is the line in the document where the text begins, from 1. A text without any of the words gives its
 /// beginning.
+///
+/// ```
+/// use kb_search::{Analyzer, Language, Markup, Matcher, parse, snippet};
+///
+/// let analyzer = Analyzer::new(Language::English);
+/// let matcher = Matcher::new(&parse("retry limit", &analyzer), &analyzer);
+/// let text = "# Requests\n\nThe limit of\nretries is three.\n";
+/// let excerpt = snippet(text, Markup::Markdown, &matcher, 1, 30);
+/// assert_eq!(excerpt.snippet.text, "The limit of retries is three.");
+/// assert_eq!(excerpt.snippet.highlights, [[4, 9], [13, 20]]);
+/// assert_eq!((excerpt.snippet.line, excerpt.match_line), (3, 3));
+/// ```
 pub fn snippet(text: &str, markup: Markup, matcher: &Matcher, first_line: u32, max_chars: usize) -> Excerpt {
     if markup == Markup::Html {
         let visible = Visible::of_html(text);
@@ -89,6 +104,7 @@ const FORMS: usize = 4;
 /// Returns which places make the best stretch of at most so many characters; the earliest of equals.
 fn best_stretch(text: &str, places: &[Place], matcher: &Matcher, max_chars: usize) -> Option<Range<usize>> {
     let first = places.first()?;
+    let max_chars = max_chars.min(MAX_STRETCH_CHARS);
     let mut clauses: Vec<usize> = places.iter().map(|place| place.clause).collect();
     clauses.sort_unstable();
     clauses.dedup();

@@ -40,6 +40,28 @@ pub(super) fn read(text: &str) -> Result<Map<String, Value>, Unreadable> {
     }
 }
 
+/// Returns a text as a double-quoted scalar, which every reader of YAML 1.1 and 1.2 takes for the same text: what they
+/// might take for a line break, or refuse, is escaped.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..='\x1f' | '\x7f'..='\u{9f}' => out.extend(["\\x", &format!("{:02x}", u32::from(c))]),
+            '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                out.extend(["\\u", &format!("{:04x}", u32::from(c))]);
+            }
+            _ => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
 /// Returns where brackets are nested too deep, counted without regard to quotes: a text that trips over this is no
 /// front matter that a person wrote.
 fn too_deep(text: &str) -> Option<usize> {
@@ -71,16 +93,17 @@ fn explain(text: &str, error: &serde_yaml::Error) -> Unreadable {
     let bare = message.split(" at line ").next().unwrap_or(&message).to_owned();
     let line_start = text[..offset].rfind(['\n', '\r']).map_or(0, |at| at + 1);
     let line = text[line_start..next_line(text, line_start)].trim_end();
-    let hint = match line.split_once(": ") {
-        Some((key, value)) if !value.trim_start().starts_with(['"', '\'']) && needs_quotes(value) => {
-            format!("; put the value of `{}` in quotes", key.trim().trim_start_matches("- "))
-        }
+    let item = line.trim_start().strip_prefix("- ").unwrap_or(line);
+    let hint = match item.split_once(": ") {
+        Some((key, value)) if needs_quotes(value) => format!("; put the value of `{}` in quotes", key.trim()),
+        None if item.len() < line.len() && needs_quotes(item) => format!("; put `{item}` in quotes"),
         _ => String::new(),
     };
     Unreadable { offset, message: format!("{bare}{hint}") }
 }
 
 fn needs_quotes(value: &str) -> bool {
+    let value = value.trim_start();
     value.contains(": ")
         || value.ends_with(':')
         || value.starts_with(['@', '`', '%', '*', '&', '!', '|', '>', '[', '{'])

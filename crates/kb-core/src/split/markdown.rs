@@ -75,6 +75,12 @@ fn plain_text<'a>(node: &'a AstNode<'a>) -> String {
     text
 }
 
+/// Returns where the body begins: after the front matter, if there is one that can be read.
+pub(super) fn body_start(source: &str) -> usize {
+    let lines = Lines::of("");
+    read_front_matter(source, &lines, &mut Parsed::default(), &mut Sections::new("", &lines))
+}
+
 /// Reads the front matter and returns where the body begins.
 ///
 /// A block that cannot be read is a section of text, so that it is found all the same; one that does not even begin

@@ -303,7 +303,7 @@ impl<'t> Tags<'t> {
     }
 }
 
-/// Says whether a token is base64 or the like: long, of that alphabet only, and changing between capitals, small
+/// Says whether a token is base64, a signed token or the like: long, of that alphabet only, and changing between capitals, small
 /// letters and digits at every few characters, as no name or path does.
 fn is_noise(token: &str) -> bool {
     if token.len() < MIN_NOISE_BYTES {
@@ -322,8 +322,9 @@ fn is_noise(token: &str) -> bool {
         }
         seen
     });
-    let changes = bytes.windows(2).filter(|pair| kind(pair[0]) != kind(pair[1])).count();
+    let change = |pair: &&[u8]| kind(pair[0]) < 3 && kind(pair[1]) < 3 && kind(pair[0]) != kind(pair[1]);
+    let changes = bytes.windows(2).filter(change).count();
     seen == [true; 3]
         && changes * 4 >= bytes.len()
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'.'))
 }

@@ -56,12 +56,42 @@ fn forms_tell_how_a_word_stands_there() {
     assert_eq!(forms("LAW 0077", "LAW-0077"), [exact]);
     assert_eq!(forms("0077 bolts of law", "LAW-0077"), [Some(Form::Scattered)]);
     assert_eq!(forms("LAW memo", "LAW-0077"), [None]);
-    assert_eq!(forms("dying skies", "die sky"), [near, near]);
+    assert_eq!(forms("dying skies, being used", "die sky be use"), [near, near, near, near]);
     assert_eq!(forms("vitamin C", "C++"), [None]);
     assert_eq!(forms("C++ allocators", "C++ c"), [exact, exact]);
     assert_eq!(forms("call self.flush_ring_buffer()", "flush_ring_buffer flush_ring"), [exact, exact]);
     assert_eq!(forms("can't we’ll", "cant we'll"), [folded, exact]);
     assert_eq!(forms("syntax", "synt* tax*"), [exact, None]);
+}
+
+/// Cases B1, B5, B7, B8, B9, B14, B18 and B21, as far as they are about words.
+#[test]
+fn documents_are_found_by_what_people_type() {
+    for (text, queries) in [
+        ("Ruling LAW-0077 adopted", vec!["LAW-0077", "\"LAW-0077\"", "law 0077", "law-0077"]),
+        ("call flush_ring_buffer()", vec!["flush_ring_buffer", "ring buffer", "flush_ring", "\"ring buffer\""]),
+        ("retryWithJitter handles", vec!["jitter", "retryWithJitter", "retrywithjitter"]),
+        ("parseHTMLNode", vec!["html node", "parsehtmlnode", "\"html node\""]),
+        ("PayrollGateway", vec!["PayrollGateway", "payrollgateway", "payroll"]),
+        ("港口夜间装卸安排表", vec!["夜间", "装卸安排", "港", "表", "\"夜间装卸\""]),
+        ("貨物列車の時刻", vec!["列車", "時刻", "の"]),
+        ("해양연구보고", vec!["해양", "연구", "보고", "\u{1112}\u{1162}\u{110b}\u{1163}\u{11bc}"]),
+        ("погода в порту", vec!["погода", "ПОРТУ"]),
+        ("किताब सूची", vec!["किताब", "सूची"]),
+        ("ทะเลสาบ", vec!["ทะเล", "สาบ"]),
+        ("re\u{301}sume\u{301}", vec!["résumé", "resume", "re\u{301}sume\u{301}"]),
+        ("C++ C# F# .NET node.js @scope/pkg §4", vec!["C++", "c#", "F#", ".NET", "node.js", "@scope/pkg", "pkg", "§4"]),
+        (
+            "see https://example.com/docs/intro.html",
+            vec!["example.com", "docs/intro", "https://example.com/docs/intro.html"],
+        ),
+        ("std::collections::HashMap", vec!["hashmap", "HashMap", "collections"]),
+    ] {
+        for query in queries {
+            let found = forms(text, query);
+            assert!(!found.is_empty() && found.iter().all(|form| *form >= Some(Form::Folded)), "{query} in {text}");
+        }
+    }
 }
 
 #[test]
