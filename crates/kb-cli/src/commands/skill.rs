@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use kb_core::{Outcome, SkillArgument, SkillInfo};
+use kb_core::{Outcome, Skill, SkillArgument, SkillInfo};
 use kb_store::NewSkill;
 use serde::Serialize;
 
@@ -73,7 +73,11 @@ struct Get {
 #[derive(Debug, clap::Args)]
 struct Lint {
     /// Name or kbid
-    name: String,
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    name: Option<String>,
+    /// A SKILL.md that is not learned yet, or `-` for stdin; needs no database
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
 }
 
 /// Fill in a skill's placeholders and print the text
@@ -184,8 +188,18 @@ fn write_skill(skill: &SkillInfo, out: &mut Output) -> io::Result<()> {
 }
 
 fn lint(args: &Lint, context: &mut Context) -> Result<Exit, Failure> {
-    let skill = context.databases.open_to_read()?.skill_get(&args.name)?;
-    let result = Linted { name: &skill.name, ok: skill.warnings.is_empty(), warnings: &skill.warnings };
+    let (name, warnings) = match (&args.file, &args.name) {
+        (Some(file), _) => {
+            let skill = Skill::parse(&read_text(file)?)
+                .map_err(|error| Failure::new("invalid", format_args!("`{}`: {error}", file.display())))?;
+            (skill.name().to_owned(), skill.lint())
+        }
+        (None, name) => {
+            let skill = context.databases.open_to_read()?.skill_get(name.as_deref().unwrap_or_default())?;
+            (skill.name, skill.warnings)
+        }
+    };
+    let result = Linted { name: &name, ok: warnings.is_empty(), warnings: &warnings };
     context.output.result(&result, |out| {
         result.warnings.iter().try_for_each(|warning| writeln!(out, "{}", placed(warning, result.name)))?;
         if result.ok { writeln!(out, "{}: ok", printable(result.name)) } else { Ok(()) }

@@ -82,6 +82,9 @@ fn the_linter_names_what_does_not_match() {
     .expect_exit(0);
     let run = kb.run(["skill", "lint", "loose"]);
     assert!(run.exit == 1 && run.text().contains("this") && run.text().contains("that"), "{run}");
+    let text = "---\nname: Loose\ndescription: Does not match\n---\nUse {{this}}.\n";
+    let run = Kb::bare().pipe(["skill", "lint", "--file", "-", "--json"], text);
+    assert_eq!((run.exit, &run.json()["name"], &run.json()["ok"]), (1, &json!("Loose"), &json!(false)), "{run}");
 }
 
 #[test]
