@@ -143,6 +143,9 @@ impl SegmentBuilder {
             key.push(facet::WORD);
             key.extend_from_slice(text);
             self.words.postings(number, &mut postings)?;
+            if !facet::has_positions(&key) {
+                postings.positions.clear();
+            }
             writer.term(&key, &postings, true)?;
         }
         for (key, documents) in &self.facets {

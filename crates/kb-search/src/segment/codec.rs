@@ -69,35 +69,20 @@ pub(crate) fn put_vint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-fn vint_len(value: u32) -> usize {
-    match value {
-        0..0x80 => 1,
-        0x80..0x4000 => 2,
-        0x4000..0x0020_0000 => 3,
-        0x0020_0000..0x1000_0000 => 4,
-        _ => 5,
-    }
-}
-
-/// Returns the number of bits that the largest of these takes.
-pub(crate) fn width(values: &[u32; BLOCK]) -> u8 {
-    (32 - values.iter().fold(0, |all, v| all | v).leading_zeros()) as u8
-}
-
 /// Appends the lowest `width` bits of each.
-pub(crate) fn pack(out: &mut Vec<u8>, values: &[u32; BLOCK], width: u8) {
+fn pack(out: &mut Vec<u8>, values: &[u32; BLOCK], width: u8) {
     let start = out.len();
     out.resize(start + packed_len(width), 0);
     BitPacker4x::new().compress(values, &mut out[start..], width);
 }
 
 /// Returns the length of a packed block in bytes.
-pub(crate) const fn packed_len(width: u8) -> usize {
+const fn packed_len(width: u8) -> usize {
     width as usize * BLOCK / 8
 }
 
 /// Reads a packed block.
-pub(crate) fn unpack(bytes: &mut Bytes<'_>, width: u8, values: &mut [u32; BLOCK]) -> Result<(), SegmentError> {
+fn unpack(bytes: &mut Bytes<'_>, width: u8, values: &mut [u32; BLOCK]) -> Result<(), SegmentError> {
     if width > 32 {
         return Err(SegmentError::Malformed("a block is wider than a number"));
     }
@@ -118,8 +103,8 @@ pub(crate) fn undelta(values: &mut [u32], before: u32) -> Result<(), SegmentErro
     Ok(())
 }
 
-/// Appends a block whose few large numbers are kept aside: width, number and bytes of exceptions, the lowest `width`
-/// bits of all, then index and the rest of the bits of each exception.
+/// Appends a block whose few large numbers are kept aside: width, bytes of exceptions, the lowest `width` bits of all,
+/// then index and the rest of the bits of each exception.
 pub(crate) fn put_patched(out: &mut Vec<u8>, values: &[u32; BLOCK]) {
     let mut counts = [0_usize; 33];
     for value in values {
@@ -139,8 +124,7 @@ pub(crate) fn put_patched(out: &mut Vec<u8>, values: &[u32; BLOCK]) {
     let width = best.1;
     let mask = if width == 32 { u32::MAX } else { (1 << width) - 1 };
     let exceptions = || values.iter().enumerate().filter(|&(_, v)| v & !mask != 0);
-    let exception_bytes: usize = exceptions().map(|(_, v)| 1 + vint_len(v >> width)).sum();
-    out.extend([width, exceptions().count() as u8, exception_bytes as u8]);
+    out.extend([width, (best.0 - packed_len(width)) as u8]);
     pack(out, &values.map(|v| v & mask), width);
     for (index, value) in exceptions() {
         out.push(index as u8);
@@ -150,17 +134,17 @@ pub(crate) fn put_patched(out: &mut Vec<u8>, values: &[u32; BLOCK]) {
 
 /// Passes over a block of [`put_patched`].
 pub(crate) fn skip_patched(bytes: &mut Bytes<'_>) -> Result<(), SegmentError> {
-    let [width, _, exception_bytes] = bytes.array()?;
+    let [width, exception_bytes] = bytes.array()?;
     bytes.take(packed_len(width) + usize::from(exception_bytes))?;
     Ok(())
 }
 
 /// Reads a block of [`put_patched`].
 pub(crate) fn get_patched(bytes: &mut Bytes<'_>, values: &mut [u32; BLOCK]) -> Result<(), SegmentError> {
-    let [width, count, exception_bytes] = bytes.array()?;
+    let [width, exception_bytes] = bytes.array()?;
     unpack(bytes, width, values)?;
     let mut exceptions = Bytes(bytes.take(usize::from(exception_bytes))?);
-    for _ in 0..count {
+    while !exceptions.0.is_empty() {
         let index = usize::from(exceptions.byte()?);
         let high = exceptions.vint32()?;
         let value = values.get_mut(index).ok_or(SegmentError::Malformed("an exception is outside its block"))?;

@@ -11,7 +11,7 @@ use crate::source::{SegmentError, Source};
 /// Most bytes of a head: three numbers and a bound.
 const HEAD: u64 = 32;
 /// Most bytes of a full block of postings or of positions.
-const WIDEST: u64 = 3 + 3 * 512;
+const WIDEST: u64 = 3 * (2 + 512 + 255);
 
 /// A place in the postings of a term.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub(crate) struct Cursor<'a, S> {
     at: usize,
     block: Box<Block>,
     /// Frequencies that were not unpacked yet.
-    pending: Option<(&'a [u8], [u8; 2])>,
+    pending: Option<&'a [u8]>,
     unpacked: Positions,
 }
 
@@ -163,7 +163,8 @@ impl<'a, S: Source> Cursor<'a, S> {
         Ok((self.block.tfs[self.at], FieldCounts::from_bits(self.block.counts[self.at])))
     }
 
-    /// Reads the positions of the section at hand, ascending.
+    /// Reads the positions of the section at hand, ascending; the term has to have some, see
+    /// [`super::facet::has_positions`].
     pub(crate) fn positions(&mut self, out: &mut Vec<u32>) -> Result<(), SegmentError> {
         self.gaps(out)?;
         let mut last = 0_u32;
@@ -175,12 +176,12 @@ impl<'a, S: Source> Cursor<'a, S> {
     }
 
     /// Appends all postings from the one at hand on, with the sections that `section_of` gives; it leaves out what it
-    /// gives none for.
+    /// gives none for. `positions` says that the term has them.
     pub(crate) fn drain(
         &mut self,
         section_of: impl Fn(u32) -> Option<u32>,
         out: &mut TermPostings,
-        words: bool,
+        positions: bool,
     ) -> Result<(), SegmentError> {
         let mut gaps = Vec::new();
         while self.section() != Self::END {
@@ -189,7 +190,7 @@ impl<'a, S: Source> Cursor<'a, S> {
                 out.sections.push(section);
                 out.tfs.push(tf);
                 out.counts.push(counts);
-                if words {
+                if positions {
                     self.gaps(&mut gaps)?;
                     out.positions.extend_from_slice(&gaps);
                 }
@@ -313,8 +314,8 @@ impl<'a, S: Source> Cursor<'a, S> {
         self.pending = None;
         self.block.len = 0;
         if (index + 1) * BLOCK <= self.df as usize {
-            let widths = self.block.read_sections(&mut bytes, last)?;
-            self.pending = Some((bytes.0, widths));
+            self.block.read_sections(&mut bytes, last)?;
+            self.pending = Some(bytes.0);
         } else {
             self.block.read_short(&mut bytes, self.df as usize % BLOCK, last)?;
         }
@@ -336,8 +337,8 @@ impl<'a, S: Source> Cursor<'a, S> {
     }
 
     fn unpack_frequencies(&mut self) -> Result<(), SegmentError> {
-        if let Some((bytes, widths)) = self.pending.take() {
-            self.block.read_frequencies(&mut Bytes(bytes), widths)?;
+        if let Some(bytes) = self.pending.take() {
+            self.block.read_frequencies(&mut Bytes(bytes))?;
         }
         Ok(())
     }

@@ -154,11 +154,12 @@ pub(crate) fn check<S: Source>(segment: &Segment<S>) -> Result<(), SegmentError>
         }
         before.clear();
         before.extend_from_slice(key);
-        let words = key[0] == facet::WORD;
+        let words = key.first() == Some(&facet::WORD);
+        let placed = facet::has_positions(key);
         let mut cursor = Cursor::open(segment, record, words)?;
         let (mut postings, mut positions) = (0_u64, Vec::new());
         while cursor.section() != Cursor::<S>::END {
-            if words {
+            if placed {
                 cursor.positions(&mut positions)?;
             }
             postings += 1;

@@ -14,6 +14,17 @@ pub(crate) const TYPE: u8 = 3;
 /// First byte of the key of a source.
 pub(crate) const SOURCE: u8 = 4;
 
+/// Says whether positions are kept for the term with this key: not for facets, and not for a word with a sign inside,
+/// such as `std::vector`, whose parts stand where it does.
+///
+/// Depends on the key alone, so that segments with and without such words merge alike.
+pub(crate) fn has_positions(key: &[u8]) -> bool {
+    let Some((&WORD, text)) = key.split_first() else { return false };
+    let sign = |byte: u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
+    !text.windows(3).any(|window| !sign(window[0]) && sign(window[1]) && !sign(window[2]))
+        && !text.windows(4).any(|window| !sign(window[0]) && sign(window[1]) && sign(window[2]) && !sign(window[3]))
+}
+
 /// Returns the key of a facet's value.
 pub(crate) fn key(kind: u8, value: &str, analyzer: &Analyzer) -> Vec<u8> {
     let mut key = vec![kind];

@@ -48,10 +48,11 @@ pub fn merge<S: Source>(
         key.clone_from(least);
         postings.clear();
         let words = key.first() == Some(&facet::WORD);
+        let positions = facet::has_positions(&key);
         while let Some(Reverse((head, index, record))) = pop_if(&mut heads, &key) {
             let mut cursor = Cursor::open(inputs[index].0, record, words)?;
             let map = if words { &maps[index].sections } else { &maps[index].documents };
-            cursor.drain(|old| map.get(old as usize).copied().filter(|&new| new != GONE), &mut postings, words)?;
+            cursor.drain(|old| map.get(old as usize).copied().filter(|&new| new != GONE), &mut postings, positions)?;
             streams[index].advance()?;
             if let Some((next, record)) = streams[index].current() {
                 let mut head = head;

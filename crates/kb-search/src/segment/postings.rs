@@ -9,8 +9,8 @@
 //!             skip entries of 16 bytes, one a block: last section, end of the block (from the end of the skips),
 //!                   where its positions begin (bytes from the first position) u32 each; bound u16; how many numbers
 //!                   of that block of positions belong to earlier sections u8; zero u8
-//!             blocks of 128 postings: widths of gaps, frequencies and field counts, then the three packed;
-//!                   the last, if less than 128, in the short form
+//!             blocks of 128 postings: gaps, frequency codes and field counts, a patched block each; the last, if
+//!                   less than 128, in the short form
 //!             positions
 //! short form: vint (gap << 2 | frequency follows << 1 | field counts follow), vint frequency code, vint field counts
 //! positions:  of each section the first, then gaps less one; patched blocks of 128, the rest as vints, in a
@@ -22,7 +22,7 @@
 //!
 //! **Invariant:** equal postings under equal bounds give equal bytes, whoever hands them in.
 
-use super::codec::{BLOCK, Bytes, pack, put_patched, put_vint, undelta, unpack, width};
+use super::codec::{BLOCK, Bytes, get_patched, put_patched, put_vint, undelta};
 use super::impact::{self, FieldCounts};
 use crate::source::SegmentError;
 
@@ -41,7 +41,7 @@ pub(crate) struct TermPostings {
     pub(crate) tfs: Vec<u32>,
     /// How often it stands elsewhere.
     pub(crate) counts: Vec<FieldCounts>,
-    /// For each section the first position and then the gaps less one.
+    /// For each section the first position and then the gaps less one; empty for a term without positions.
     pub(crate) positions: Vec<u32>,
 }
 
@@ -130,11 +130,9 @@ fn put_long(out: &mut Vec<u8>, postings: &TermPostings, impact_of: ImpactOf<'_>)
             });
             let codes = std::array::from_fn(|i| tf_code(postings.tfs[from + i]));
             let counts = std::array::from_fn(|i| postings.counts[from + i].bits());
-            let widths = [width(&gaps), width(&codes), width(&counts)];
-            blocks.extend(widths);
-            pack(&mut blocks, &gaps, widths[0]);
-            pack(&mut blocks, &codes, widths[1]);
-            pack(&mut blocks, &counts, widths[2]);
+            for values in [gaps, codes, counts] {
+                put_patched(&mut blocks, &values);
+            }
         } else {
             put_short(&mut blocks, postings, from);
         }
@@ -205,22 +203,21 @@ impl Block {
     }
 
     /// Reads the sections of a full block; [`Self::read_frequencies`] goes on in the same bytes.
-    pub(crate) fn read_sections(&mut self, bytes: &mut Bytes<'_>, before: u32) -> Result<[u8; 2], SegmentError> {
+    pub(crate) fn read_sections(&mut self, bytes: &mut Bytes<'_>, before: u32) -> Result<(), SegmentError> {
         self.len = 0;
-        let [gaps, codes, counts] = bytes.array()?;
-        unpack(bytes, gaps, &mut self.sections)?;
+        get_patched(bytes, &mut self.sections)?;
         undelta(&mut self.sections, before)?;
         self.len = BLOCK;
-        Ok([codes, counts])
+        Ok(())
     }
 
     /// Reads frequencies and field counts of a full block.
-    pub(crate) fn read_frequencies(&mut self, bytes: &mut Bytes<'_>, widths: [u8; 2]) -> Result<(), SegmentError> {
-        unpack(bytes, widths[0], &mut self.tfs)?;
+    pub(crate) fn read_frequencies(&mut self, bytes: &mut Bytes<'_>) -> Result<(), SegmentError> {
+        get_patched(bytes, &mut self.tfs)?;
         for code in &mut self.tfs {
             *code = if *code < 2 { 1 - *code } else { *code };
         }
-        unpack(bytes, widths[1], &mut self.counts)
+        get_patched(bytes, &mut self.counts)
     }
 }
 

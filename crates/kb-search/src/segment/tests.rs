@@ -55,10 +55,16 @@ fn model(documents: &[TestDocument]) -> Model {
             number += 1;
         }
     }
-    for (positions, counts) in model.values_mut().flat_map(BTreeMap::values_mut) {
-        positions.sort_unstable();
-        positions.dedup();
-        *counts = counts.map(|count| count.min(7));
+    let placed = |term: &str| facet::has_positions(&[b"\x01", term.as_bytes()].concat());
+    for (term, entries) in &mut model {
+        for (positions, counts) in entries.values_mut() {
+            positions.sort_unstable();
+            positions.dedup();
+            if !placed(term) {
+                positions.fill(0);
+            }
+            *counts = counts.map(|count| count.min(7));
+        }
     }
     model
 }
@@ -72,9 +78,13 @@ fn read_back(segment: &Segment<Vec<u8>>) -> Model {
             let entries = model.entry(String::from_utf8(word.to_vec()).unwrap()).or_default();
             let mut section = cursor.section();
             while section != Cursor::<Vec<u8>>::END {
-                let mut positions = Vec::new();
-                cursor.positions(&mut positions).unwrap();
                 let (tf, counts) = cursor.frequencies().unwrap();
+                let mut positions = Vec::new();
+                if facet::has_positions(key) {
+                    cursor.positions(&mut positions).unwrap();
+                } else {
+                    positions.resize(tf as usize, 0);
+                }
                 assert_eq!(tf as usize, positions.len());
                 let fields = [FieldCounts::TITLE, FieldCounts::HEADING, FieldCounts::TAGS].map(|f| counts.get(f));
                 entries.insert(section, (positions, fields));
