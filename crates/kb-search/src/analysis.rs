@@ -21,6 +21,8 @@ mod fold;
 mod parts;
 mod tokens;
 
+pub(crate) use tokens::Tags;
+
 use std::ops::Range;
 
 use frostem::{Algorithm, Stemmer};
@@ -131,6 +133,14 @@ impl Analyzer {
     }
 
     /// Returns the terms of a text with their positions and places, in the order of the tokens.
+    ///
+    /// ```
+    /// use kb_search::{Analyzer, Language, Markup};
+    ///
+    /// let terms = Analyzer::new(Language::English).terms_of("Running `kb-store`", Markup::Markdown);
+    /// let written: Vec<_> = terms.iter().map(|placed| (placed.term.text.as_str(), placed.position)).collect();
+    /// assert_eq!(written, [("run", 0), ("kb-store", 1), ("kb", 1), ("store", 2)]);
+    /// ```
     pub fn terms_of(&self, text: &str, markup: Markup) -> Vec<PlacedTerm> {
         let mut terms = Vec::new();
         let mut position = 0;
@@ -151,7 +161,39 @@ impl Analyzer {
         folded
     }
 
+    /// Returns the stems that words beginning with a folded `prefix` may have without beginning with it themselves:
+    /// `configurat` finds `configur`, the stem of `configuration`. Empty for other scripts and very short prefixes.
+    pub fn stems_before(&self, prefix: &str) -> Vec<String> {
+        const ENDINGS: [&str; 25] = [
+            "", "al", "e", "ed", "ement", "ence", "er", "es", "ful", "ic", "ies", "ing", "ion", "ional", "ions", "ive",
+            "ization", "ly", "ment", "n", "ness", "on", "s", "ss", "y",
+        ];
+        if prefix.len() < 4 || !prefix.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            return Vec::new();
+        }
+        let mut stems: Vec<String> = ENDINGS
+            .iter()
+            .map(|ending| self.stem(format!("{prefix}{ending}")))
+            .filter(|stem| !stem.starts_with(prefix))
+            .collect();
+        stems.sort_unstable();
+        stems.dedup();
+        stems
+    }
+
     fn each_term(&self, raw: &str, sink: &mut dyn FnMut(Term, Range<usize>)) -> u32 {
+        self.each_form(raw, &mut |kind, offset, range, form| {
+            sink(Term { text: self.stem(form), offset, kind }, range);
+        })
+    }
+
+    /// Calls `sink` with each term before it is stemmed: what it is, where it stands in the token, its bytes and its
+    /// folded form. Returns how many positions the token takes.
+    pub(crate) fn each_form(&self, raw: &str, sink: &mut dyn FnMut(TermKind, u32, Range<usize>, String)) -> u32 {
+        if is_plain_word(raw) {
+            sink(TermKind::Word, 0, 0..raw.len(), raw.to_ascii_lowercase());
+            return 1;
+        }
         let segments = parts::segments(raw);
         let part_count: usize = segments.iter().map(|segment| segment.parts.len()).sum();
         let whole = 0..raw.len();
@@ -167,15 +209,13 @@ impl Analyzer {
             // In Markdown a backslash before a sign is not for the reader.
             let folded = if folded.contains('\\') { without_escapes(&folded) } else { folded };
             if folded.len() <= MAX_TERM_BYTES && !folded.is_empty() {
-                let kind = if part_count == 0 { TermKind::Word } else { TermKind::Whole };
-                sink(Term { text: self.stem(folded), offset: 0, kind }, whole);
+                sink(if part_count == 0 { TermKind::Word } else { TermKind::Whole }, 0, whole, folded);
             }
         }
         let mut offset = 0;
         for segment in &segments {
             if segments.len() > 1 && segment.parts.len() > 1 && segment.range.len() <= MAX_TERM_BYTES {
-                let text = self.stem(self.word(&raw[segment.range.clone()]));
-                sink(Term { text, offset, kind: TermKind::Inner }, segment.range.clone());
+                sink(TermKind::Inner, offset, segment.range.clone(), self.word(&raw[segment.range.clone()]));
             }
             for part in &segment.parts {
                 self.part(raw, segment, part, TermKind::Part, offset, sink);
@@ -193,16 +233,15 @@ impl Analyzer {
         range: &Range<usize>,
         kind: TermKind,
         offset: u32,
-        sink: &mut dyn FnMut(Term, Range<usize>),
+        sink: &mut dyn FnMut(TermKind, u32, Range<usize>, String),
     ) {
-        let text = self.word(&raw[range.clone()]);
-        if text.is_empty() {
+        let form = self.word(&raw[range.clone()]);
+        if form.is_empty() {
             return;
         }
-        sink(Term { text: self.stem(text), offset, kind }, range.clone());
+        sink(kind, offset, range.clone(), form);
         if let Some(letters) = &segment.signed {
-            let text = self.stem(self.word(&raw[letters.clone()]));
-            sink(Term { text, offset, kind: TermKind::Inner }, letters.clone());
+            sink(TermKind::Inner, offset, letters.clone(), self.word(&raw[letters.clone()]));
         }
     }
 
@@ -216,7 +255,8 @@ impl Analyzer {
         text
     }
 
-    fn stem(&self, word: String) -> String {
+    /// Returns a folded form as the dictionary holds it.
+    pub(crate) fn stem(&self, word: String) -> String {
         let stems = self.language == Language::English && word.len() > 2;
         if stems && word.bytes().all(|byte| byte.is_ascii_lowercase()) {
             Stemmer::new(Algorithm::English).stem(&word).into_owned()
@@ -238,6 +278,42 @@ pub fn unspaced_units(raw: &str) -> usize {
             }
         }
         _ => 0,
+    }
+}
+
+/// Says whether a token is one word of plain letters, at most the first a capital; most are.
+fn is_plain_word(raw: &str) -> bool {
+    let bytes = raw.as_bytes();
+    bytes.len() <= MAX_TERM_BYTES
+        && bytes.first().is_some_and(u8::is_ascii_alphabetic)
+        && bytes[1..].iter().all(u8::is_ascii_lowercase)
+}
+
+/// How a raw token begins, as far as that says how its terms do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlainStart {
+    /// It is all ASCII: so are its terms, and each is a stretch of it but for case, apostrophes and backslashes.
+    Ascii,
+    /// A unit of an unspaced script that folding leaves alone: its only term begins with this character.
+    Unspaced(char),
+    /// Folding may change how it begins.
+    Other,
+}
+
+/// Says how a raw token begins.
+pub(crate) fn plain_start(raw: &str) -> PlainStart {
+    if raw.is_ascii() {
+        return PlainStart::Ascii;
+    }
+    let mut characters = raw.chars();
+    let stable = |c| {
+        matches!(c, '\u{4e00}'..='\u{9fff}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{30fc}'
+            | '\u{ac00}'..='\u{d7a3}')
+    };
+    match (characters.next(), characters.next()) {
+        (Some(first), None) if stable(first) => PlainStart::Unspaced(first),
+        (Some(first), Some(second)) if stable(first) && stable(second) => PlainStart::Unspaced(first),
+        _ => PlainStart::Other,
     }
 }
 

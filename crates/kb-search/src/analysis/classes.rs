@@ -55,6 +55,8 @@ pub(super) fn class_of(character: char) -> Class {
         return BYTES[character as usize];
     }
     match character {
+        // Letters of Latin and Cyrillic, ahead of the tables: most of what is not ASCII.
+        '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}' | '\u{f8}'..='\u{24f}' | '\u{400}'..='\u{481}' => Class::Word,
         '\u{2019}' | '\u{02bc}' | '\u{ff07}' => Class::Apostrophe,
         '\u{2010}' | '\u{2011}' => Class::Joiner,
         '§' | '\u{2600}'..='\u{27bf}' | '\u{1f000}'..='\u{1faff}' => Class::Symbol,

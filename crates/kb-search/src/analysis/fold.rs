@@ -13,7 +13,9 @@ use super::classes::is_ignorable;
 /// Appends `text` to `out`, folded.
 pub(super) fn fold_into(text: &str, out: &mut String) {
     if text.is_ascii() {
-        out.extend(text.bytes().map(|byte| byte.to_ascii_lowercase() as char));
+        let from = out.len();
+        out.push_str(text);
+        out[from..].make_ascii_lowercase();
         return;
     }
     let decomposed = text.nfkd().flat_map(char::to_lowercase).nfkd().filter(|&c| !is_ignorable(c));

@@ -86,6 +86,10 @@ fn what_is_not_for_readers_is_no_token() {
     assert_eq!(raw("data:a data: x", Markup::None), ["data:a", "data", "x"]);
     let base64 = "MIIEowIBAAKCAQEAx7Zk3tq9vB2LmN0pQrS8tUvWxYz1A2b3C4d5E6f7G8h9I0jK";
     assert_eq!(raw(&format!("key {base64} end"), Markup::None), ["key", "end"]);
+    let token = "-m236uNs2NEu-NzOCDZZbsVXvxhop-aUKRc9D-jphV5KFuC8y6mNLklfg1PpH37QeDsyzJDZy604gZ5c.eyJ1cmwiOiAi";
+    assert_eq!(raw(token, Markup::None), [""; 0]);
+    let name = "codesnippet/CPP/walkthrough-creating-an-image-processing-network-part-8-of-12_8.cpp";
+    assert_eq!(raw(name, Markup::None), [name]);
     let path = "/usr/share/documentation/packages/development/libraries/network/readme";
     assert_eq!(raw(path, Markup::None), [&path[1..]]);
 }
@@ -139,6 +143,14 @@ fn what_is_too_long_is_cut() {
 fn a_language_without_stems_keeps_the_words() {
     let terms = Analyzer::new(Language::None).terms_of("Running tests", Markup::None);
     assert_eq!(terms.iter().map(|placed| placed.term.text.as_str()).collect::<Vec<_>>(), ["running", "tests"]);
+}
+
+#[test]
+fn a_prefix_knows_the_stems_that_it_outgrew() {
+    assert_eq!(analyzer().stems_before("configurat"), ["configur"]);
+    assert_eq!(analyzer().stems_before("happine"), ["happi", "happin"]);
+    assert_eq!(analyzer().stems_before("hap"), [""; 0]);
+    assert_eq!(analyzer().stems_before("пого"), [""; 0]);
 }
 
 #[test]

@@ -23,28 +23,24 @@ const MAX_TOKEN_BYTES: usize = 256;
 const MIN_NOISE_BYTES: usize = 60;
 
 pub(super) fn scan<'t>(text: &'t str, markup: Markup, sink: &mut impl FnMut(RawToken<'t>)) {
-    let mut scanner = Scanner { text, bytes: text.as_bytes(), tag_end: true, quotes: true };
-    scanner.run(markup, sink);
+    Scanner { text, bytes: text.as_bytes() }.run(markup, sink);
 }
 
 struct Scanner<'t> {
     text: &'t str,
     bytes: &'t [u8],
-    /// A `>` may still come.
-    tag_end: bool,
-    /// Quotes in tags have been balanced so far.
-    quotes: bool,
 }
 
 impl<'t> Scanner<'t> {
-    fn run(&mut self, markup: Markup, sink: &mut impl FnMut(RawToken<'t>)) {
+    fn run(&self, markup: Markup, sink: &mut impl FnMut(RawToken<'t>)) {
+        let mut tags = Tags::new(self.text);
         let mut at = 0;
         while let Some(&byte) = self.bytes.get(at) {
             at = match BYTES[byte as usize] {
                 Class::Word if byte != b'_' => self.word(at, at, sink),
                 Class::Joiner => self.led_word(at, sink),
                 Class::Ampersand if markup != Markup::None => self.entity_end(at),
-                Class::Angle if markup == Markup::Html => self.tag_end(at),
+                Class::Angle if markup == Markup::Html => tags.end_of(at),
                 Class::Beyond => self.beyond(at, sink),
                 _ => at + 1,
             };
@@ -232,11 +228,27 @@ impl<'t> Scanner<'t> {
         let len = rest[name..].iter().take(32).take_while(|byte| byte.is_ascii_alphanumeric()).count();
         if len > 0 && rest.get(name + len) == Some(&b';') { at + name + len + 2 } else { at + 1 }
     }
+}
 
-    /// Returns where the tag, comment, script or style at `at` ends, or the next byte if there is none.
-    fn tag_end(&mut self, at: usize) -> usize {
+/// Where the tags of an HTML text end, in time linear in its length however broken it is.
+pub(crate) struct Tags<'t> {
+    text: &'t str,
+    bytes: &'t [u8],
+    /// A `>` may still come.
+    closed: bool,
+    /// Quotes in tags have been balanced so far.
+    quotes: bool,
+}
+
+impl<'t> Tags<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self { text, bytes: text.as_bytes(), closed: true, quotes: true }
+    }
+
+    /// Returns where the tag, comment, script or style whose `<` is at `at` ends, or the next byte if there is none.
+    pub(crate) fn end_of(&mut self, at: usize) -> usize {
         let rest = &self.bytes[at + 1..];
-        if !self.tag_end || !rest.first().is_some_and(|b| b.is_ascii_alphabetic() || matches!(b, b'/' | b'!' | b'?')) {
+        if !self.closed || !rest.first().is_some_and(|b| b.is_ascii_alphabetic() || matches!(b, b'/' | b'!' | b'?')) {
             return at + 1;
         }
         if rest.starts_with(b"!--") {
@@ -244,7 +256,7 @@ impl<'t> Scanner<'t> {
             return self.text[at + 2..].find("-->").map_or(self.bytes.len(), |end| at + 2 + end + 3);
         }
         let Some(open_end) = self.open_tag_end(at + 1) else {
-            self.tag_end = false;
+            self.closed = false;
             return at + 1;
         };
         for name in ["script", "style"] {
@@ -291,7 +303,7 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// Says whether a token is base64 or the like: long, of that alphabet only, and changing between capitals, small
+/// Says whether a token is base64, a signed token or the like: long, of that alphabet only, and changing between capitals, small
 /// letters and digits at every few characters, as no name or path does.
 fn is_noise(token: &str) -> bool {
     if token.len() < MIN_NOISE_BYTES {
@@ -310,8 +322,9 @@ fn is_noise(token: &str) -> bool {
         }
         seen
     });
-    let changes = bytes.windows(2).filter(|pair| kind(pair[0]) != kind(pair[1])).count();
+    let change = |pair: &&[u8]| kind(pair[0]) < 3 && kind(pair[1]) < 3 && kind(pair[0]) != kind(pair[1]);
+    let changes = bytes.windows(2).filter(change).count();
     seen == [true; 3]
         && changes * 4 >= bytes.len()
-        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'.'))
 }

@@ -9,6 +9,9 @@
 //! tag:x type:x source:x doc:x    filters; `-` excludes, `x*` is a beginning, quotes hold spaces
 //! ```
 //!
+//! In a script without spaces each pair of units is a word, a unit alone a beginning. In a phrase of mixed scripts a
+//! unit alone is found only where it stands alone.
+//!
 //! Everything else is text: `--db`, `a-b`, `AND`, `title:` followed by nothing. If nothing but words to exclude is
 //! left, they are what is asked for: `-0099` looks for `0099`.
 //!
@@ -24,6 +27,15 @@ use crate::analysis::{Analyzer, Markup, RawToken, TermKind, unspaced_units};
 pub const MAX_CLAUSES: usize = 256;
 
 /// Reads what a person typed as a query.
+///
+/// ```
+/// use kb_search::{Analyzer, Language, Occur, parse};
+///
+/// let query = parse("\"ring buffer\" -draft tag:Ops", &Analyzer::new(Language::English));
+/// assert_eq!(query.clauses.iter().map(|clause| clause.typed.as_str()).collect::<Vec<_>>(), ["\"ring buffer\"", "draft"]);
+/// assert_eq!(query.clauses[1].occur, Occur::MustNot);
+/// assert_eq!(query.filters.tags, ["ops"]);
+/// ```
 pub fn parse(text: &str, analyzer: &Analyzer) -> ParsedQuery {
     let items = items(text);
     let shouting = !text.chars().any(char::is_lowercase);
