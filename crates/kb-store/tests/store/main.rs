@@ -1,0 +1,4 @@
+//! The knowledge base through its public door.
+
+mod documents;
+mod support;
