@@ -266,6 +266,7 @@ mod tests {
             }));
             assert!(text.len() <= MAX_SECTION_BYTES || piece.role == Role::FrontMatter);
             assert!(piece.part.is_none_or(|(n, m)| (1..=m).contains(&n) && m > 1));
+            assert!(piece.part.is_none() || text.len() >= MAX_SECTION_BYTES / 4 - 4, "a needlessly short part");
         }
         assert_eq!(at, source.len(), "the end is missing");
         parsed
@@ -358,7 +359,12 @@ mod tests {
 
         #[test]
         fn so_is_text_like_markdown(lines in proptest::collection::vec(r"(---|\+\+\+|\x{feff}|#{1,7} ?[ab#]*|===?|```|~~~|> |- |    |\t|<!--|-->|<div>|\[a\]: b|\[a\]|\| a \||\|--\||[a-c: é]{0,9}|title: x|\x0c|\x00)(\n|\r|\r\n|)", 0..40)) {
-            check(&lines.concat(), &MediaType::markdown());
+            let source = lines.concat();
+            for piece in check(&source, &MediaType::markdown()).sections.iter().filter(|piece| piece.level > 0) {
+                let text = source[piece.range.clone()].trim_matches(BLANK);
+                let underlines = |line: &str| ["=", "-"].iter().any(|c| !line.is_empty() && line.trim_matches(BLANK).replace(c, "").is_empty());
+                prop_assert!(text.starts_with('#') || text.split(['\n', '\r']).any(underlines), "{:?}", text);
+            }
         }
 
         #[test]

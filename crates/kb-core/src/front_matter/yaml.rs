@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 
 use super::{Unreadable, as_spelled, find_key};
-use crate::lines::next_line;
+use crate::lines::{Lines, next_line};
 
 const MAX_FLOW_DEPTH: usize = 64;
 const DUPLICATE: &str = "duplicate key ";
@@ -51,8 +51,8 @@ pub(crate) fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            '\0'..='\x1f' | '\x7f'..='\u{9f}' => out.extend(["\\x", &format!("{:02x}", u32::from(c))]),
-            '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+            c if u32::from(c) < 0xa0 && c.is_control() => out.extend(["\\x", &format!("{:02x}", u32::from(c))]),
+            c if is_refused(c) || ['\u{2028}', '\u{2029}', '\u{feff}'].contains(&c) => {
                 out.extend(["\\u", &format!("{:04x}", u32::from(c))]);
             }
             _ => out.push(c),
@@ -87,19 +87,47 @@ fn explain(text: &str, error: &serde_yaml::Error) -> Unreadable {
             return Unreadable { offset, message: format!("`{key}` is given twice") };
         }
     }
+    if message.contains("control characters")
+        && let Some((offset, c)) = text.char_indices().find(|&(_, c)| is_refused(c))
+    {
+        return Unreadable { offset, message: format!("it has the control character U+{:04X}", u32::from(c)) };
+    }
+    if let Some(offset) = message.split_once(OPEN_QUOTE).and_then(|(_, place)| offset_of(text, place)) {
+        return Unreadable { offset, message: "a quote is opened here and never closed".to_owned() };
+    }
     // Of the location only the byte index is of use: the parser's own line breaks (NEL, U+2028) are not the source's.
-    let index = error.location().map_or(0, |location| location.index());
-    let offset = text.floor_char_boundary(index);
+    let index = error.location().map(|location| location.index());
+    let offset = text.floor_char_boundary(index.unwrap_or(0));
     let bare = message.split(" at line ").next().unwrap_or(&message).to_owned();
-    let line_start = text[..offset].rfind(['\n', '\r']).map_or(0, |at| at + 1);
-    let line = text[line_start..next_line(text, line_start)].trim_end();
-    let item = line.trim_start().strip_prefix("- ").unwrap_or(line);
-    let hint = match item.split_once(": ") {
-        Some((key, value)) if needs_quotes(value) => format!("; put the value of `{}` in quotes", key.trim()),
-        None if item.len() < line.len() && needs_quotes(item) => format!("; put `{item}` in quotes"),
-        _ => String::new(),
-    };
+    let hint = index.and_then(|_| hint(text, offset)).unwrap_or_default();
     Unreadable { offset, message: format!("{bare}{hint}") }
+}
+
+const OPEN_QUOTE: &str = "while scanning a quoted scalar at line ";
+
+/// Reads `LINE column COLUMN`, both from 1, the column in characters.
+fn offset_of(text: &str, place: &str) -> Option<usize> {
+    let (line, column) = place.split_once(" column ")?;
+    let start = Lines::of(text).start(line.parse::<usize>().ok()?.checked_sub(1)?);
+    let (column, _) = text[start..].char_indices().nth(column.parse::<usize>().ok()?.checked_sub(1)?)?;
+    Some(start + column)
+}
+
+/// Says what to put in quotes, where an unquoted value on the line of the error is a likely culprit.
+fn hint(text: &str, offset: usize) -> Option<String> {
+    let start = text[..offset].rfind(['\n', '\r']).map_or(0, |at| at + 1);
+    let line = text[start..next_line(text, start)].trim_end();
+    let item = line.trim_start().strip_prefix("- ").unwrap_or(line);
+    match item.split_once(": ") {
+        Some((key, value)) if needs_quotes(value) => Some(format!("; put the value of `{}` in quotes", key.trim())),
+        None if item.len() < line.len() && needs_quotes(item) => Some(format!("; put `{item}` in quotes")),
+        _ => None,
+    }
+}
+
+/// Characters that YAML allows in a text only where they are escaped.
+fn is_refused(c: char) -> bool {
+    (c.is_control() && !['\t', '\n', '\r', '\u{85}'].contains(&c)) || c == '\u{fffe}' || c == '\u{ffff}'
 }
 
 fn needs_quotes(value: &str) -> bool {
