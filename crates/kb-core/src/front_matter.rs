@@ -443,7 +443,13 @@ mod tests {
             bomb.extend(["a", &n.to_string(), ": &a", &n.to_string(), " [", &aliases, "]\n"]);
         }
         bomb += "---\n";
-        assert!(read(&bomb).expect_err("a bomb").message.contains("repetition limit"));
+        let wide = format!("---\na: &a [{}]\nb: [{}]\n---\n", "x,".repeat(4000), "*a,".repeat(2500));
+        let heavy = format!("---\na: &a {}\nb: [{}]\n---\n", "x".repeat(8000), "*a,".repeat(2500));
+        for source in [bomb, wide, heavy] {
+            assert!(read(&source).expect_err("a bomb").message.contains("its aliases stand for too much"));
+        }
+        let fair = read("---\na: &a [x, y]\nb: *a\nc: *a\n---\n").expect("readable");
+        assert_eq!(fair.meta.get("c"), Some(&json!(["x", "y"])));
         assert_eq!(read("---\n# only\n\n# comments\n---\n"), Ok(FrontMatter::default()));
     }
 
