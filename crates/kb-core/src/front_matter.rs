@@ -145,7 +145,7 @@ impl FrontMatter {
                 }
             };
             match text_of(&value) {
-                Some(text) if slot.is_none() => *slot = Some(text).filter(|text| !text.trim().is_empty()),
+                Some(text) if slot.is_none() => *slot = Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
                 Some(_) => drop(known.meta.insert(key, value)),
                 None if value.is_null() => {}
                 None => {
@@ -363,6 +363,7 @@ mod tests {
             ("~", None),
             ("", None),
             ("'  '", None),
+            (">\n  folded\n  text\n", Some("folded text")),
             ("\"null\"", Some("null")),
             ("'~'", Some("~")),
             ("!!str 0x1F", Some("0x1F")),

@@ -28,6 +28,9 @@ pub use links::{Link, links};
 /// The version of the rules by which sources are split. A document learned under another one is split anew.
 pub const SPLITTER_VERSION: u32 = 1;
 
+/// The longest heading, in bytes, as a section carries it; the text of the section has all of it.
+pub const MAX_HEADING_BYTES: usize = 1024;
+
 /// What a section is within its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -44,7 +47,7 @@ pub struct Piece {
     pub range: Range<usize>,
     /// What it is.
     pub role: Role,
-    /// The plain text of its heading; `None` before the first heading and under an empty one.
+    /// The plain text of its heading, at most [`MAX_HEADING_BYTES`] of it; `None` before the first heading and under an empty one.
     pub heading: Option<String>,
     /// The level of its heading; 0 before the first.
     pub level: u8,
@@ -165,9 +168,14 @@ impl<'a> Sections<'a> {
         Self { source, lines, begun: Vec::new() }
     }
 
-    /// Begins a section of text; offsets must not decrease. A heading's text is trimmed, its blanks made single.
+    /// Begins a section of text; offsets must not decrease. A heading's text is trimmed, its blanks made single, and
+    /// what is over [`MAX_HEADING_BYTES`] left off, since every part of the section carries it.
     fn begin(&mut self, start: usize, heading: Option<&str>, level: u8) {
-        let heading = heading.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+        let heading = heading.map(|text| {
+            let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            text.truncate(text[..text.floor_char_boundary(MAX_HEADING_BYTES)].trim_end().len());
+            text
+        });
         let heading = heading.filter(|text| !text.is_empty());
         self.begun.push(Begun { start, role: Role::Text, heading, level });
     }
@@ -308,6 +316,15 @@ mod tests {
     }
 
     #[test]
+    fn a_long_heading_does_not_multiply() {
+        let source = format!("# {}", "港x ".repeat(20_000));
+        let parsed = check(&source, &MediaType::markdown());
+        assert!(parsed.sections.len() > 9);
+        let lengths = parsed.sections.iter().map(|piece| piece.heading.as_ref().map(String::len));
+        assert!(lengths.clone().all(|length| length == Some(1024)), "{:?}", lengths.collect::<Vec<_>>());
+    }
+
+    #[test]
     fn hostile_shapes_take_linear_time_and_no_stack() {
         let shapes = [
             ">".repeat(50_000),
@@ -331,6 +348,29 @@ mod tests {
             "a.".repeat(50_000),
             "a.".repeat(50_000) + "a = 1",
             "[a]\r\n[".repeat(20_000),
+            "> - ".repeat(10_000),
+            "1. ".repeat(20_000),
+            (0..400).map(|n| " ".repeat(2 * n) + "- a\n").collect(),
+            "[a]: b\n".repeat(10_000) + &"[a] ".repeat(10_000),
+            (0..5_000).map(|n| format!("[a{n}]: b\n")).collect::<Vec<_>>().concat() + &"[c][d] ".repeat(10_000),
+            "[a](".repeat(25_000),
+            "[a](<b".repeat(20_000),
+            "<".repeat(100_000),
+            "<?".repeat(50_000),
+            "<!A ".repeat(25_000),
+            "<![CDATA[".repeat(10_000),
+            "<a b='".repeat(20_000),
+            "a**b".repeat(25_000),
+            "*".repeat(100_000) + "a",
+            "_a __b ".repeat(15_000),
+            "``` ` ".repeat(15_000),
+            "\\".repeat(100_000),
+            "a\n=\n".repeat(20_000),
+            "x\n".repeat(50_000) + "---\n",
+            "- a\n\n".repeat(20_000),
+            "\u{301}".repeat(50_000),
+            "---\n".repeat(25_000),
+            "--- \na: b\n".repeat(10_000),
             "<a \"' ".repeat(20_000),
             "<pre>".repeat(20_000),
             "<title>".repeat(20_000),
@@ -343,6 +383,7 @@ mod tests {
             for media_type in TYPES {
                 let begun = std::time::Instant::now();
                 check(shape, &media_type());
+                links(shape, &media_type());
                 let spent = begun.elapsed();
                 assert!(spent.as_secs() < 5, "{spent:?} for {:?} as {}", &shape[..8], media_type());
             }
