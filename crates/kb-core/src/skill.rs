@@ -347,6 +347,8 @@ mod tests {
         }
         let error = skill.render(&values(&[("n", "3")])).expect_err("doc is missing");
         assert_eq!(error.to_string(), "skill `sum` was not given `doc`");
+        let error = self::skill("{{b}} {{a}}").render(&values(&[])).expect_err("both are missing");
+        assert_eq!(error.to_string(), "skill `s` was not given `b`, `a`");
     }
 
     #[test]

@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_long_section_is_cut_between_blocks() {
-        let paragraph = format!("{}\n\n", "word ".repeat(199));
+        let paragraph = format!("{}\n\n", "word word word word\n".repeat(50).trim_end());
         let source = format!("# Long\n\n{}## Next\n", paragraph.repeat(20));
         let parsed = check(&source, &MediaType::markdown());
         let parts: Vec<_> = parsed.sections.iter().map(|p| (p.part, p.level, p.parent)).collect();
@@ -297,6 +297,16 @@ mod tests {
         assert!(parsed.sections[..3].iter().all(|p| source[p.range.clone()].ends_with("\n\n")));
         assert_eq!(parsed.heading_path(2), ["Long"]);
         assert_eq!(parsed.heading_path(3), ["Long", "Next"]);
+        let plain = check(&source, &MediaType::plain());
+        assert_eq!(plain.sections.len(), 3);
+        assert!(plain.sections[..2].iter().all(|p| source[p.range.clone()].ends_with("\n\n")));
+    }
+
+    #[test]
+    fn no_cut_lies_between_cr_and_lf() {
+        let source = format!("{}\r\n{}", "x".repeat(MAX_SECTION_BYTES - 1), "y".repeat(3 * MAX_SECTION_BYTES));
+        let parsed = check(&source, &MediaType::plain());
+        assert_eq!(parsed.sections[0].range, 0..MAX_SECTION_BYTES - 1);
     }
 
     #[test]

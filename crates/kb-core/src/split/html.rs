@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn what_is_no_markup_heads_nothing() {
         for source in [
-            "<!-- <h1>no</h1> -->",
+            "<!-- a > b <h1>no</h1> -->",
             "<script>s = '<h1>no</h1>'</script>",
             "<STYLE>/* <h1>no</h1> */</style>",
             "<pre><h1>no</h1></pre>",
