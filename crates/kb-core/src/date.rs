@@ -142,11 +142,13 @@ impl DocDate {
         }
     }
 
-    fn first_day(self) -> i64 {
+    /// Returns the first day that the date names, in days since 1970-01-01, in its own zone.
+    pub fn first_day(self) -> i64 {
         days_from_civil(self.year, self.month.unwrap_or(1), self.day.unwrap_or(1))
     }
 
-    fn last_day(self) -> i64 {
+    /// Returns the last day that the date names, in days since 1970-01-01, in its own zone.
+    pub fn last_day(self) -> i64 {
         let month = self.month.unwrap_or(12);
         days_from_civil(self.year, month, self.day.unwrap_or_else(|| days_of_month(self.year, month)))
     }

@@ -88,7 +88,7 @@ const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 pub struct FrontMatter {
     /// `title`; absent if null or blank.
     pub title: Option<String>,
-    /// `description`, or else `summary`.
+    /// `description`.
     pub description: Option<String>,
     /// `tags`, `keywords`, `tag` and `keyword` in this order, each once; a list, or a text separated by commas (or by
     /// blanks, if there is no comma).
@@ -117,57 +117,47 @@ impl FrontMatter {
     /// Sorts fields into the known ones and the rest.
     pub(crate) fn from_fields(fields: Map<String, Value>, position: impl Fn(&str) -> (u32, u32)) -> Self {
         let mut known = Self::default();
-        let mut summary = None;
-        let mut tags: [Vec<String>; 4] = Default::default();
+        let mut tags: [Vec<String>; TAG_KEYS.len()] = Default::default();
         for (key, value) in fields {
             let name = key.to_ascii_lowercase();
-            let slot = match name.as_str() {
-                "title" => &mut known.title,
-                "description" => &mut known.description,
-                "summary" => &mut summary,
-                "date" => &mut known.date,
-                "language" | "lang" => &mut known.language,
-                _ => {
-                    let place = ["tags", "keywords", "tag", "keyword"].iter().position(|&tag| tag == name);
-                    let (list, split) = match (place, name.as_str()) {
-                        (Some(place), _) => (&mut tags[place], true),
-                        (None, "aliases" | "alias") => (&mut known.aliases, false),
-                        _ => {
-                            known.meta.insert(key, value);
-                            continue;
-                        }
-                    };
-                    if texts(&value, split, list).is_err() {
-                        known.warnings.push(wrong_shape(&key, "a text or a list of texts", position(&key)));
-                        known.meta.insert(key, value);
-                    }
-                    continue;
-                }
+            let text = match name.as_str() {
+                "title" => Some(&mut known.title),
+                "description" => Some(&mut known.description),
+                "date" => Some(&mut known.date),
+                "language" | "lang" => Some(&mut known.language),
+                _ => None,
             };
-            match text_of(&value) {
-                Some(text) if slot.is_none() => *slot = Some(text).filter(|text| !text.trim().is_empty()),
-                Some(_) => drop(known.meta.insert(key, value)),
-                None if value.is_null() => {}
-                None => {
-                    known.warnings.push(wrong_shape(&key, "a text", position(&key)));
-                    known.meta.insert(key, value);
-                }
+            let place = TAG_KEYS.iter().position(|&tag| tag == name);
+            let (read, expected) = if let Some(text) = text {
+                (take_text(&value, text), "a text, given once")
+            } else if let Some(place) = place {
+                (take_list(&value, true, &mut tags[place]), "a text or a list of texts")
+            } else if name == "aliases" || name == "alias" {
+                (take_list(&value, false, &mut known.aliases), "a text or a list of texts")
+            } else {
+                known.meta.insert(key, value);
+                continue;
+            };
+            if !read {
+                let (line, column) = position(&key);
+                known.warnings.push(Warning {
+                    code: "front-matter-field".to_owned(),
+                    message: format!("`{key}` in the front matter is not {expected}"),
+                    line: Some(line),
+                    column: Some(column),
+                });
+                known.meta.insert(key, value);
             }
         }
-        for tag in tags.into_iter().flatten() {
-            if !known.tags.contains(&tag) {
-                known.tags.push(tag);
-            }
-        }
-        // A summary serves as the description; beside one it is a field like any other.
-        match (&known.description, summary) {
-            (None, summary) => known.description = summary,
-            (Some(_), Some(summary)) => drop(known.meta.insert("summary".to_owned(), Value::String(summary))),
-            (Some(_), None) => {}
+        for tag in tags.iter().flatten() {
+            add(tag, &mut known.tags);
         }
         known
     }
 }
+
+/// The keys that give tags, in the order in which they are put together.
+const TAG_KEYS: [&str; 4] = ["tags", "keywords", "tag", "keyword"];
 
 /// Reads all fields of a block, as [`FrontMatter::read`] does, and sorts nothing.
 pub(crate) fn fields(
@@ -243,13 +233,25 @@ fn as_spelled(text: &str) -> Value {
     }
 }
 
-/// Appends the texts of a list or of one text, each once; nested lists count as one.
-fn texts(value: &Value, split: bool, out: &mut Vec<String>) -> Result<(), ()> {
-    match value {
-        Value::Null => {}
-        Value::Array(items) => items.iter().try_for_each(|item| texts(item, false, out))?,
-        _ => {
-            let text = text_of(value).ok_or(())?;
+/// Takes a scalar; says no to a list, a map, and a second value. Null and blank are no value.
+fn take_text(value: &Value, slot: &mut Option<String>) -> bool {
+    let text = text_of(value).map(|text| text.trim().to_owned());
+    match text {
+        None => value.is_null(),
+        Some(_) if slot.is_some() => false,
+        Some(text) => {
+            *slot = Some(text).filter(|text| !text.is_empty());
+            true
+        }
+    }
+}
+
+/// Appends the texts of a list, however nested, or of one text; says no if there is a map in it.
+fn take_list(value: &Value, split: bool, out: &mut Vec<String>) -> bool {
+    match (value, text_of(value)) {
+        (Value::Array(items), _) => items.iter().filter(|item| !take_list(item, false, out)).count() == 0,
+        (_, None) => value.is_null(),
+        (_, Some(text)) => {
             if !split {
                 add(&text, out);
             } else if text.contains(',') {
@@ -257,24 +259,16 @@ fn texts(value: &Value, split: bool, out: &mut Vec<String>) -> Result<(), ()> {
             } else {
                 text.split_whitespace().for_each(|text| add(text, out));
             }
+            true
         }
     }
-    Ok(())
 }
 
+/// Appends a text that is not blank and not there yet.
 fn add(text: &str, out: &mut Vec<String>) {
     let text = text.trim();
     if !text.is_empty() && !out.iter().any(|known| known == text) {
         out.push(text.to_owned());
-    }
-}
-
-fn wrong_shape(key: &str, expected: &str, (line, column): (u32, u32)) -> Warning {
-    Warning {
-        code: "front-matter-field".to_owned(),
-        message: format!("`{key}` in the front matter is not {expected}"),
-        line: Some(line),
-        column: Some(column),
     }
 }
 
@@ -363,6 +357,7 @@ mod tests {
             ("~", None),
             ("", None),
             ("'  '", None),
+            (">\n  folded\n  text\n", Some("folded text")),
             ("\"null\"", Some("null")),
             ("'~'", Some("~")),
             ("!!str 0x1F", Some("0x1F")),
@@ -405,12 +400,16 @@ mod tests {
 
     #[test]
     fn a_field_of_the_wrong_shape_is_reported_and_kept() {
-        let front = read("---\nn: 1\ntitle: [a, b]\ntags: {a: 1}\n---\n").expect("readable");
+        let front = read("---\nn: 1\ntitle: [a, b]\ntags: [x, {a: 1}, y]\n---\n").expect("readable");
+        assert_eq!(front.tags, ["x", "y"]);
         assert_eq!(front.title, None);
         assert_eq!(front.meta.get("title"), Some(&json!(["a", "b"])));
-        assert_eq!(front.meta.get("tags"), Some(&json!({"a": 1})));
+        assert_eq!(front.meta.get("tags"), Some(&json!(["x", {"a": 1}, "y"])));
         let places: Vec<_> = front.warnings.iter().map(|w| (w.code.as_str(), w.line, w.column)).collect();
         assert_eq!(places, [("front-matter-field", Some(3), Some(1)), ("front-matter-field", Some(4), Some(1))]);
+        let twice = read("---\ntitle: One\nTitle: Two\n---\n").expect("readable");
+        assert_eq!((twice.title.as_deref(), twice.meta.get("Title")), (Some("One"), Some(&json!("Two"))));
+        assert_eq!(twice.warnings[0].line, Some(3));
     }
 
     #[test]
@@ -443,7 +442,13 @@ mod tests {
             bomb.extend(["a", &n.to_string(), ": &a", &n.to_string(), " [", &aliases, "]\n"]);
         }
         bomb += "---\n";
-        assert!(read(&bomb).expect_err("a bomb").message.contains("repetition limit"));
+        let wide = format!("---\na: &a [{}]\nb: [{}]\n---\n", "x,".repeat(4000), "*a,".repeat(2500));
+        let heavy = format!("---\na: &a {}\nb: [{}]\n---\n", "x".repeat(8000), "*a,".repeat(2500));
+        for source in [bomb, wide, heavy] {
+            assert!(read(&source).expect_err("a bomb").message.contains("its aliases stand for too much"));
+        }
+        let fair = read("---\na: &a [x, y]\nb: *a\nc: *a\n---\n").expect("readable");
+        assert_eq!(fair.meta.get("c"), Some(&json!(["x", "y"])));
         assert_eq!(read("---\n# only\n\n# comments\n---\n"), Ok(FrontMatter::default()));
     }
 

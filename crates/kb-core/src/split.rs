@@ -28,6 +28,9 @@ pub use links::{Link, links};
 /// The version of the rules by which sources are split. A document learned under another one is split anew.
 pub const SPLITTER_VERSION: u32 = 1;
 
+/// The longest heading, in bytes, as a section carries it; the text of the section has all of it.
+pub const MAX_HEADING_BYTES: usize = 1024;
+
 /// What a section is within its document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -44,7 +47,7 @@ pub struct Piece {
     pub range: Range<usize>,
     /// What it is.
     pub role: Role,
-    /// The plain text of its heading; `None` before the first heading and under an empty one.
+    /// The plain text of its heading, at most [`MAX_HEADING_BYTES`] of it; `None` before the first heading and under an empty one.
     pub heading: Option<String>,
     /// The level of its heading; 0 before the first.
     pub level: u8,
@@ -165,9 +168,14 @@ impl<'a> Sections<'a> {
         Self { source, lines, begun: Vec::new() }
     }
 
-    /// Begins a section of text; offsets must not decrease. A heading's text is trimmed, its blanks made single.
+    /// Begins a section of text; offsets must not decrease. A heading's text is trimmed, its blanks made single, and
+    /// what is over [`MAX_HEADING_BYTES`] left off, since every part of the section carries it.
     fn begin(&mut self, start: usize, heading: Option<&str>, level: u8) {
-        let heading = heading.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+        let heading = heading.map(|text| {
+            let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            text.truncate(text[..text.floor_char_boundary(MAX_HEADING_BYTES)].trim_end().len());
+            text
+        });
         let heading = heading.filter(|text| !text.is_empty());
         self.begun.push(Begun { start, role: Role::Text, heading, level });
     }
@@ -266,6 +274,7 @@ mod tests {
             }));
             assert!(text.len() <= MAX_SECTION_BYTES || piece.role == Role::FrontMatter);
             assert!(piece.part.is_none_or(|(n, m)| (1..=m).contains(&n) && m > 1));
+            assert!(piece.part.is_none() || text.len() >= MAX_SECTION_BYTES / 4 - 4, "a needlessly short part");
         }
         assert_eq!(at, source.len(), "the end is missing");
         parsed
@@ -277,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_long_section_is_cut_between_blocks() {
-        let paragraph = format!("{}\n\n", "word ".repeat(199));
+        let paragraph = format!("{}\n\n", "word word word word\n".repeat(50).trim_end());
         let source = format!("# Long\n\n{}## Next\n", paragraph.repeat(20));
         let parsed = check(&source, &MediaType::markdown());
         let parts: Vec<_> = parsed.sections.iter().map(|p| (p.part, p.level, p.parent)).collect();
@@ -288,6 +297,16 @@ mod tests {
         assert!(parsed.sections[..3].iter().all(|p| source[p.range.clone()].ends_with("\n\n")));
         assert_eq!(parsed.heading_path(2), ["Long"]);
         assert_eq!(parsed.heading_path(3), ["Long", "Next"]);
+        let plain = check(&source, &MediaType::plain());
+        assert_eq!(plain.sections.len(), 3);
+        assert!(plain.sections[..2].iter().all(|p| source[p.range.clone()].ends_with("\n\n")));
+    }
+
+    #[test]
+    fn no_cut_lies_between_cr_and_lf() {
+        let source = format!("{}\r\n{}", "x".repeat(MAX_SECTION_BYTES - 1), "y".repeat(3 * MAX_SECTION_BYTES));
+        let parsed = check(&source, &MediaType::plain());
+        assert_eq!(parsed.sections[0].range, 0..MAX_SECTION_BYTES - 1);
     }
 
     #[test]
@@ -304,6 +323,15 @@ mod tests {
                 assert!(sizes[0].abs_diff(sizes[1]) < 16, "{sizes:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_long_heading_does_not_multiply() {
+        let source = format!("# {}", "港x ".repeat(20_000));
+        let parsed = check(&source, &MediaType::markdown());
+        assert!(parsed.sections.len() > 9);
+        let lengths = parsed.sections.iter().map(|piece| piece.heading.as_ref().map(String::len));
+        assert!(lengths.clone().all(|length| length == Some(1024)), "{:?}", lengths.collect::<Vec<_>>());
     }
 
     #[test]
@@ -330,6 +358,29 @@ mod tests {
             "a.".repeat(50_000),
             "a.".repeat(50_000) + "a = 1",
             "[a]\r\n[".repeat(20_000),
+            "> - ".repeat(10_000),
+            "1. ".repeat(20_000),
+            (0..400).map(|n| " ".repeat(2 * n) + "- a\n").collect(),
+            "[a]: b\n".repeat(10_000) + &"[a] ".repeat(10_000),
+            (0..5_000).map(|n| format!("[a{n}]: b\n")).collect::<Vec<_>>().concat() + &"[c][d] ".repeat(10_000),
+            "[a](".repeat(25_000),
+            "[a](<b".repeat(20_000),
+            "<".repeat(100_000),
+            "<?".repeat(50_000),
+            "<!A ".repeat(25_000),
+            "<![CDATA[".repeat(10_000),
+            "<a b='".repeat(20_000),
+            "a**b".repeat(25_000),
+            "*".repeat(100_000) + "a",
+            "_a __b ".repeat(15_000),
+            "``` ` ".repeat(15_000),
+            "\\".repeat(100_000),
+            "a\n=\n".repeat(20_000),
+            "x\n".repeat(50_000) + "---\n",
+            "- a\n\n".repeat(20_000),
+            "\u{301}".repeat(50_000),
+            "---\n".repeat(25_000),
+            "--- \na: b\n".repeat(10_000),
             "<a \"' ".repeat(20_000),
             "<pre>".repeat(20_000),
             "<title>".repeat(20_000),
@@ -342,6 +393,7 @@ mod tests {
             for media_type in TYPES {
                 let begun = std::time::Instant::now();
                 check(shape, &media_type());
+                links(shape, &media_type());
                 let spent = begun.elapsed();
                 assert!(spent.as_secs() < 5, "{spent:?} for {:?} as {}", &shape[..8], media_type());
             }
@@ -358,7 +410,12 @@ mod tests {
 
         #[test]
         fn so_is_text_like_markdown(lines in proptest::collection::vec(r"(---|\+\+\+|\x{feff}|#{1,7} ?[ab#]*|===?|```|~~~|> |- |    |\t|<!--|-->|<div>|\[a\]: b|\[a\]|\| a \||\|--\||[a-c: é]{0,9}|title: x|\x0c|\x00)(\n|\r|\r\n|)", 0..40)) {
-            check(&lines.concat(), &MediaType::markdown());
+            let source = lines.concat();
+            for piece in check(&source, &MediaType::markdown()).sections.iter().filter(|piece| piece.level > 0) {
+                let text = source[piece.range.clone()].trim_matches(BLANK);
+                let underlines = |line: &str| ["=", "-"].iter().any(|c| !line.is_empty() && line.trim_matches(BLANK).replace(c, "").is_empty());
+                prop_assert!(text.starts_with('#') || text.split(['\n', '\r']).any(underlines), "{:?}", text);
+            }
         }
 
         #[test]

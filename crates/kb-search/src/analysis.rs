@@ -111,6 +111,11 @@ impl Analyzer {
         Self { language }
     }
 
+    /// Returns the language that words are stemmed by.
+    pub fn language(&self) -> Language {
+        self.language
+    }
+
     /// Calls `sink` with each raw token in order; allocates nothing.
     ///
     /// A run of a script without spaces gives a token for each pair of neighbouring units and one for its last unit

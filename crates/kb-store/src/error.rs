@@ -160,6 +160,18 @@ pub enum StoreError {
         /// Documents of that root.
         known: usize,
     },
+    /// A skill that is none, or was not given what it needs.
+    #[error(transparent)]
+    Skill(#[from] kb_core::SkillError),
+    /// An agent that is none.
+    #[error(transparent)]
+    Agent(#[from] kb_core::AgentError),
+    /// A batch that was to be done whole or not at all was not done.
+    #[error("line {line} failed, so nothing of the batch was done")]
+    NotAtomic {
+        /// The first line that failed, from 1.
+        line: u64,
+    },
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
@@ -183,8 +195,10 @@ impl StoreError {
             Self::AmbiguousPrefix { .. } => "ambiguous",
             Self::Damaged { .. } => "damaged",
             Self::NotUtf8 { .. } => "not-utf8",
-            Self::Invalid { .. } => "invalid",
             Self::PruneTooMuch { .. } => "prune-too-much",
+            Self::Skill(kb_core::SkillError::MissingArgument { .. }) => "missing-argument",
+            Self::Invalid { .. } | Self::Skill(_) | Self::Agent(_) => "invalid",
+            Self::NotAtomic { .. } => "not-atomic",
             Self::Cancelled => "cancelled",
         }
     }

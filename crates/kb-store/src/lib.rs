@@ -5,14 +5,38 @@
 //! **Invariant:** this crate reads no environment and no clock, knows no home directory, prints nothing. What it needs
 //! of these is in [`Options`].
 
+mod codec;
+mod collect;
+mod commit;
+mod doctor;
 mod error;
+mod export;
+mod head;
+mod import;
+mod index;
 mod knowledge_base;
+mod learn;
+mod manifest;
+mod near;
+mod pack;
+mod paged;
+mod prepare;
+mod read;
+mod record;
+mod reports;
 mod request;
+mod search;
+mod skills;
+mod snapshot;
+mod stat_cache;
+mod status;
+pub mod storage;
+mod unlearn;
+mod walk;
 
 pub use error::{LockHolder, StoreError};
-pub use knowledge_base::{
-    DoctorReport, ExportedDocument, Finding, ImportError, ImportLine, ImportReport, KnowledgeBase, LockReport,
-};
+pub use knowledge_base::KnowledgeBase;
+pub use reports::{DoctorReport, ExportedDocument, Finding, ImportError, ImportLine, ImportReport, LockReport};
 pub use request::{
     Gc, ImportOptions, LearnPaths, ListFilter, NewAgent, NewSkill, Observer, Options, Progress, Search, Silent, Target,
     Text, Unlearn,

@@ -46,7 +46,15 @@ pub struct Text {
     pub again: bool,
 }
 
+impl Text {
+    /// Returns a Markdown text with nothing else said of it.
+    pub fn markdown(content: impl Into<Vec<u8>>) -> Self {
+        Self { content: content.into(), ..Self::default() }
+    }
+}
+
 /// How files and folders are learned.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own, as on a command line")]
 #[derive(Debug, Clone, Default)]
 pub struct LearnPaths {
     /// The media type of all; else by file name.

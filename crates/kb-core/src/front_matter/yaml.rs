@@ -5,7 +5,8 @@
 //! boolean was met, once more for the spelling, guided by the shape.
 //!
 //! **Invariant:** the parser sees no text that nests flow brackets deeper than [`MAX_FLOW_DEPTH`]: its time is quadratic
-//! in that depth.
+//! in that depth. What aliases make of a text is at most a few times its length: the parser alone lets 16 KiB become
+//! ten million values.
 
 use std::fmt;
 
@@ -14,9 +15,12 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 
 use super::{Unreadable, as_spelled, find_key};
-use crate::lines::next_line;
+use crate::lines::{Lines, next_line};
 
 const MAX_FLOW_DEPTH: usize = 64;
+/// How many times its own length a block may grow to when aliases are put in place.
+const MAX_GROWTH: usize = 4;
+const TOO_MUCH: &str = "its aliases stand for too much";
 const DUPLICATE: &str = "duplicate key ";
 
 /// Reads a mapping of fields; blank text and comments alone are an empty one.
@@ -27,8 +31,10 @@ pub(super) fn read(text: &str) -> Result<Map<String, Value>, Unreadable> {
     if let Some(offset) = too_deep(text) {
         return Err(Unreadable { offset, message: format!("brackets are nested deeper than {MAX_FLOW_DEPTH}") });
     }
-    let Shape { value, spelling_lost } = serde_yaml::from_str(text).map_err(|error| explain(text, &error))?;
-    let value = if spelling_lost {
+    let mut shape = Shape { spelling_lost: false, budget: MAX_GROWTH * text.len() + 64 };
+    let document = serde_yaml::Deserializer::from_str(text);
+    let value = ShapeOf(&mut shape).deserialize(document).map_err(|error| explain(text, &error))?;
+    let value = if shape.spelling_lost {
         Spelling(&value).deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| explain(text, &error))?
     } else {
         value
@@ -51,8 +57,8 @@ pub(crate) fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            '\0'..='\x1f' | '\x7f'..='\u{9f}' => out.extend(["\\x", &format!("{:02x}", u32::from(c))]),
-            '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+            c if u32::from(c) < 0xa0 && c.is_control() => out.extend(["\\x", &format!("{:02x}", u32::from(c))]),
+            c if is_refused(c) || ['\u{2028}', '\u{2029}', '\u{feff}'].contains(&c) => {
                 out.extend(["\\u", &format!("{:04x}", u32::from(c))]);
             }
             _ => out.push(c),
@@ -87,19 +93,50 @@ fn explain(text: &str, error: &serde_yaml::Error) -> Unreadable {
             return Unreadable { offset, message: format!("`{key}` is given twice") };
         }
     }
+    if message.contains(TOO_MUCH) {
+        return Unreadable { offset: 0, message: TOO_MUCH.to_owned() };
+    }
+    if message.contains("control characters")
+        && let Some((offset, c)) = text.char_indices().find(|&(_, c)| is_refused(c))
+    {
+        return Unreadable { offset, message: format!("it has the control character U+{:04X}", u32::from(c)) };
+    }
+    if let Some(offset) = message.split_once(OPEN_QUOTE).and_then(|(_, place)| offset_of(text, place)) {
+        return Unreadable { offset, message: "a quote is opened here and never closed".to_owned() };
+    }
     // Of the location only the byte index is of use: the parser's own line breaks (NEL, U+2028) are not the source's.
-    let index = error.location().map_or(0, |location| location.index());
-    let offset = text.floor_char_boundary(index);
+    let index = error.location().map(|location| location.index());
+    let offset = text.floor_char_boundary(index.unwrap_or(0));
     let bare = message.split(" at line ").next().unwrap_or(&message).to_owned();
-    let line_start = text[..offset].rfind(['\n', '\r']).map_or(0, |at| at + 1);
-    let line = text[line_start..next_line(text, line_start)].trim_end();
-    let item = line.trim_start().strip_prefix("- ").unwrap_or(line);
-    let hint = match item.split_once(": ") {
-        Some((key, value)) if needs_quotes(value) => format!("; put the value of `{}` in quotes", key.trim()),
-        None if item.len() < line.len() && needs_quotes(item) => format!("; put `{item}` in quotes"),
-        _ => String::new(),
-    };
+    let hint = index.and_then(|_| hint(text, offset)).unwrap_or_default();
     Unreadable { offset, message: format!("{bare}{hint}") }
+}
+
+const OPEN_QUOTE: &str = "while scanning a quoted scalar at line ";
+
+/// Reads `LINE column COLUMN`, both from 1, the column in characters.
+fn offset_of(text: &str, place: &str) -> Option<usize> {
+    let (line, column) = place.split_once(" column ")?;
+    let start = Lines::of(text).start(line.parse::<usize>().ok()?.checked_sub(1)?);
+    let (column, _) = text[start..].char_indices().nth(column.parse::<usize>().ok()?.checked_sub(1)?)?;
+    Some(start + column)
+}
+
+/// Says what to put in quotes, where an unquoted value on the line of the error is a likely culprit.
+fn hint(text: &str, offset: usize) -> Option<String> {
+    let start = text[..offset].rfind(['\n', '\r']).map_or(0, |at| at + 1);
+    let line = text[start..next_line(text, start)].trim_end();
+    let item = line.trim_start().strip_prefix("- ").unwrap_or(line);
+    match item.split_once(": ") {
+        Some((key, value)) if needs_quotes(value) => Some(format!("; put the value of `{}` in quotes", key.trim())),
+        None if item.len() < line.len() && needs_quotes(item) => Some(format!("; put `{item}` in quotes")),
+        _ => None,
+    }
+}
+
+/// Characters that YAML allows in a text only where they are escaped.
+fn is_refused(c: char) -> bool {
+    (c.is_control() && !['\t', '\n', '\r', '\u{85}'].contains(&c)) || c == '\u{fffe}' || c == '\u{ffff}'
 }
 
 fn needs_quotes(value: &str) -> bool {
@@ -109,29 +146,30 @@ fn needs_quotes(value: &str) -> bool {
         || value.starts_with(['@', '`', '%', '*', '&', '!', '|', '>', '[', '{'])
 }
 
-/// A document as typed by the parser, and whether a scalar was typed in a way that loses its spelling.
+/// What the first reading learns besides the values.
 struct Shape {
-    value: Value,
+    /// Whether a scalar was typed in a way that loses its spelling.
     spelling_lost: bool,
+    /// Values and bytes of text that may yet come.
+    budget: usize,
 }
 
-impl<'de> Deserialize<'de> for Shape {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut spelling_lost = false;
-        let value = ShapeOf(&mut spelling_lost).deserialize(deserializer)?;
-        Ok(Self { value, spelling_lost })
+impl Shape {
+    fn spend<E: serde::de::Error>(&mut self, bytes: usize) -> Result<(), E> {
+        let left = self.budget.checked_sub(bytes + 1);
+        self.budget = left.ok_or_else(|| E::custom(TOO_MUCH))?;
+        Ok(())
     }
-}
 
-struct ShapeOf<'a>(&'a mut bool);
-
-impl ShapeOf<'_> {
     /// A stand-in for a number or a boolean, replaced by its spelling in the second reading.
-    fn typed(self) -> Value {
-        *self.0 = true;
-        Value::Number(Number::from(0))
+    fn typed<E: serde::de::Error>(&mut self) -> Result<Value, E> {
+        self.spelling_lost = true;
+        self.spend(0)?;
+        Ok(Value::Number(Number::from(0)))
     }
 }
+
+struct ShapeOf<'a>(&'a mut Shape);
 
 impl<'de> DeserializeSeed<'de> for ShapeOf<'_> {
     type Value = Value;
@@ -148,43 +186,46 @@ impl<'de> Visitor<'de> for ShapeOf<'_> {
         f.write_str("any YAML value")
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Value, E> {
-        Ok(self.typed())
+    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Value, E> {
+        self.0.typed()
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Value, E> {
-        Ok(self.typed())
+    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Value, E> {
+        self.0.typed()
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Value, E> {
-        Ok(self.typed())
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Value, E> {
+        self.0.typed()
     }
 
-    fn visit_i128<E>(self, _: i128) -> Result<Value, E> {
-        Ok(self.typed())
+    fn visit_i128<E: serde::de::Error>(self, _: i128) -> Result<Value, E> {
+        self.0.typed()
     }
 
-    fn visit_u128<E>(self, _: u128) -> Result<Value, E> {
-        Ok(self.typed())
+    fn visit_u128<E: serde::de::Error>(self, _: u128) -> Result<Value, E> {
+        self.0.typed()
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Value, E> {
-        Ok(self.typed())
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Value, E> {
+        self.0.typed()
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Value, E> {
+        self.0.spend(text.len())?;
         Ok(Value::String(text.to_owned()))
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Value, E> {
+        self.0.spend(0)?;
         Ok(Value::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_none<E: serde::de::Error>(self) -> Result<Value, E> {
+        self.visit_unit()
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        self.0.spend(0)?;
         let mut list = Vec::new();
         while let Some(item) = items.next_element_seed(ShapeOf(self.0))? {
             list.push(item);
@@ -195,6 +236,7 @@ impl<'de> Visitor<'de> for ShapeOf<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
+            self.0.spend(key.len())?;
             if map.contains_key(&key) {
                 return Err(serde::de::Error::custom(format_args!("{DUPLICATE}`{key}`")));
             }
@@ -206,7 +248,7 @@ impl<'de> Visitor<'de> for ShapeOf<'_> {
     /// A tag (`!name value`) says nothing to us: the value alone is kept.
     fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Value, A::Error> {
         let (_, content) = data.variant::<IgnoredAny>()?;
-        *self.0 = true;
+        self.0.spelling_lost = true;
         content.newtype_variant_seed(self)
     }
 }

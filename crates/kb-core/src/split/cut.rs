@@ -1,7 +1,7 @@
 //! Where to cut a section that is too long to be a useful answer.
 //!
-//! **Invariant:** every part is at most [`MAX_SECTION_BYTES`] long, no cut lies inside a character or between CR and LF,
-//! and no part but one that is whole lines away from a better border is shorter than a quarter of the maximum.
+//! **Invariant:** every part is at most [`MAX_SECTION_BYTES`] long and, but for the width of a character, at least a
+//! quarter of that; no cut lies inside a character or between CR and LF.
 
 use std::ops::Range;
 

@@ -7,11 +7,8 @@
 
 use std::borrow::Cow;
 
-use super::{Parsed, Sections};
+use super::{MAX_HEADING_BYTES, Parsed, Sections};
 use crate::lines::Lines;
-
-/// A heading that is not closed within this many bytes ends there.
-const MAX_HEADING_BYTES: usize = 1024;
 
 /// Elements at which a long section is best cut.
 const BLOCKS: [&str; 14] =
@@ -64,7 +61,7 @@ pub(super) fn parse(source: &str) -> Parsed {
     parsed
 }
 
-/// A heading that is being read.
+/// A heading that is being read; one that is not closed within [`MAX_HEADING_BYTES`] ends there.
 struct Open {
     start: usize,
     level: u8,
@@ -365,7 +362,7 @@ mod tests {
     #[test]
     fn what_is_no_markup_heads_nothing() {
         for source in [
-            "<!-- <h1>no</h1> -->",
+            "<!-- a > b <h1>no</h1> -->",
             "<script>s = '<h1>no</h1>'</script>",
             "<STYLE>/* <h1>no</h1> */</style>",
             "<pre><h1>no</h1></pre>",

@@ -52,3 +52,8 @@ pub struct SectionInput<'a> {
     /// This is the document's first section of text: tags and front matter are found here.
     pub first: bool,
 }
+
+/// Returns the first 64 bits of a kbid.
+pub(crate) fn kbid_prefix(kbid: SectionId) -> u64 {
+    (u128::from_be_bytes(kbid.to_bytes()) >> 64) as u64
+}

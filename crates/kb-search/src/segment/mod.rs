@@ -4,10 +4,25 @@
 //! the same documents give the same bytes.
 
 mod builder;
+mod codec;
+mod cursor;
 mod dead;
+mod dictionary;
+mod facet;
+mod impact;
 mod input;
+mod interner;
+mod layout;
 mod merge;
+mod postings;
 mod reader;
+mod streams;
+mod writer;
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use builder::{BuildError, SegmentBuilder, SegmentStats};
 pub use dead::Dead;

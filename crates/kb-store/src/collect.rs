@@ -1,0 +1,261 @@
+//! Collecting what nothing refers to, and making the index anew.
+//!
+//! **Invariant:** what a current revision or a kept one lists is never collected. A pack with damage is left as it is,
+//! so that what can still be read of it stays; `check` names it.
+
+use kb_core::{DocId, GcReport, Problem, RebuildReport, Severity};
+use kb_search::Analyzer;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::commit::{add_totals, index_files, retire, write_segments};
+use crate::error::StoreError;
+use crate::head::{Head, Totals};
+use crate::index::{Index, add_from_store};
+use crate::knowledge_base::KnowledgeBase;
+use crate::manifest::Manifest;
+use crate::pack::{PackRef, PackWriter};
+use crate::record::{Key, Kind};
+use crate::request::{Gc, Observer, Progress, Silent};
+use crate::snapshot::{Place, Snapshot};
+use crate::storage::FileName;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// A record, by pack, block and offset.
+type Spot = (usize, u32, u16);
+
+/// What a collection leaves out.
+#[derive(Default)]
+struct Garbage {
+    spots: FxHashSet<Spot>,
+    sections: u64,
+    revisions: u64,
+}
+
+impl KnowledgeBase {
+    /// Collects what nothing refers to: sections of no kept revision, revisions beyond the number kept, the bytes of
+    /// what was unlearned, and files that no head names. Merges packs and segments.
+    pub fn gc(&self, request: &Gc, observer: &mut dyn Observer) -> Result<GcReport> {
+        self.collect(request.history, None, observer)
+    }
+
+    /// Removes from the disk now what was unlearned, and older revisions of documents that were edited so.
+    pub(crate) fn purge(&self, edited: &[DocId]) -> Result<()> {
+        self.collect(None, Some(edited), &mut Silent).map(drop)
+    }
+
+    fn collect(&self, history: Option<u32>, purge: Option<&[DocId]>, observer: &mut dyn Observer) -> Result<GcReport> {
+        let _lock = self.lock()?;
+        loop {
+            let snapshot = self.snapshot()?;
+            let mut head = snapshot.head.clone();
+            let mut replaced = Vec::new();
+            step(observer, "collecting", 0)?;
+            let history = history.unwrap_or(head.history).max(1) as usize;
+            let garbage = garbage(&snapshot, history, purge.unwrap_or_default())?;
+            let rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty()) && snapshot.missing.is_empty();
+            if rewrite {
+                step(observer, "merging packs", 1)?;
+                if let Some(packs) = merge_packs(&snapshot, &garbage)? {
+                    replaced.extend(head.packs.iter().map(PackRef::name));
+                    head.packs = packs;
+                }
+            }
+            step(observer, "merging the index", 2)?;
+            let index = snapshot.index.get_or_init(|| Index::open(&*snapshot.storage, &snapshot.head));
+            let dead: u64 = head.segments.iter().map(|segment| segment.dead_documents).sum();
+            if index.problem.is_some() || head.segments.len() > 1 || dead > 0 {
+                replaced.extend(index_files(&head));
+                merge_index(&snapshot, index, &mut head)?;
+            }
+            let changed = !replaced.is_empty();
+            head.generation += u64::from(changed);
+            let now = self.now().div_euclid(1000);
+            let is_purge = purge.is_some();
+            if is_purge {
+                // What earlier merges replaced may hold the text as well.
+                head.retired.iter_mut().for_each(|retired| retired.at = i64::MIN / 2);
+            }
+            let before = sizes(&*snapshot.storage)?;
+            retire(&*snapshot.storage, &mut head, replaced, now, is_purge)?;
+            if (changed || head != snapshot.head)
+                && !self.storage.swap_head(Some(&snapshot.head_bytes), &head.encode())?
+            {
+                continue;
+            }
+            if is_purge {
+                self.delete_purged(&head)?;
+            }
+            self.delete_strays(&head)?;
+            let after = sizes(&*snapshot.storage)?;
+            let gone = before.iter().filter(|(name, _)| !after.contains_key(*name));
+            return Ok(GcReport {
+                sections_removed: if rewrite { garbage.sections } else { 0 },
+                revisions_removed: if rewrite { garbage.revisions } else { 0 },
+                files_deleted: gone.clone().count(),
+                bytes_freed: gone.map(|(_, bytes)| bytes).sum(),
+                files_waiting: head.retired.iter().filter(|retired| after.contains_key(&retired.name)).count(),
+                generation: head.generation,
+            });
+        }
+    }
+
+    /// Makes every index anew from the packs, and counts again what the head says of the documents.
+    ///
+    /// Searches go on meanwhile. What cannot be read is left out and named.
+    pub fn rebuild(&self, observer: &mut dyn Observer) -> Result<RebuildReport> {
+        let _lock = self.lock()?;
+        loop {
+            let snapshot = self.snapshot()?;
+            let mut head = snapshot.head.clone();
+            let (manifests, problems) = manifests(&snapshot)?;
+            let documents = manifests.len() as u64;
+            head.totals = Totals::default();
+            for manifest in &manifests {
+                add_totals(&mut head.totals, manifest);
+            }
+            let replaced = index_files(&head);
+            let mut done = 0;
+            head.generation += 1;
+            head.segments = write_segments(&snapshot, manifests, head.generation, &mut |builder, manifest| {
+                if !observer.progress(&Progress { phase: "indexing", done, total: Some(documents) }) {
+                    return Err(StoreError::Cancelled);
+                }
+                done += 1;
+                add_from_store(builder, &snapshot, manifest)
+            })?;
+            head.analyzer = Analyzer::VERSION;
+            retire(&*self.storage, &mut head, replaced, self.now().div_euclid(1000), false)?;
+            if self.storage.swap_head(Some(&snapshot.head_bytes), &head.encode())? {
+                let sections = head.segments.iter().map(|segment| segment.sections).sum();
+                return Ok(RebuildReport { documents, sections, problems, generation: head.generation });
+            }
+        }
+    }
+
+    /// Deletes files that neither the head nor its list of retired files names: what a crash left. The caller holds
+    /// the lock, so no other writer has files on the way.
+    fn delete_strays(&self, head: &Head) -> Result<()> {
+        let listing = self.storage.list()?;
+        let mut named: FxHashSet<FileName> = head.packs.iter().map(PackRef::name).chain(index_files(head)).collect();
+        for retired in &head.retired {
+            named.insert(retired.name);
+            if retired.is_list {
+                named.extend(crate::commit::read_retired_list(&*self.storage, retired.name)?);
+            }
+        }
+        for (name, _) in listing.files {
+            if !named.contains(&name) {
+                self.storage.delete(name)?;
+            }
+        }
+        for name in listing.unfinished.iter().filter(|name| name.rsplit('/').next().unwrap_or(name).starts_with("tmp-"))
+        {
+            self.storage.delete_unfinished(name)?;
+        }
+        Ok(())
+    }
+}
+
+fn merge_index(snapshot: &Snapshot, index: &Index, head: &mut Head) -> Result<()> {
+    if index.problem.is_none() {
+        match crate::commit::merge_segments(&*snapshot.storage, index, head.generation + 1) {
+            Ok(segments) => {
+                head.segments = segments;
+                return Ok(());
+            }
+            // A page that was not looked at before turned out to be damaged: index anew.
+            Err(StoreError::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let (manifests, _) = manifests(snapshot)?;
+    head.segments = write_segments(snapshot, manifests, head.generation + 1, &mut |builder, manifest| {
+        add_from_store(builder, snapshot, manifest)
+    })?;
+    head.analyzer = Analyzer::VERSION;
+    Ok(())
+}
+
+fn step(observer: &mut dyn Observer, phase: &str, done: u64) -> Result<()> {
+    if observer.progress(&Progress { phase, done, total: Some(3) }) { Ok(()) } else { Err(StoreError::Cancelled) }
+}
+
+fn sizes(storage: &dyn crate::storage::Storage) -> Result<FxHashMap<FileName, u64>> {
+    Ok(storage.list()?.files.into_iter().collect())
+}
+
+/// Returns the current manifests that can be read, and what is wrong with the others.
+fn manifests(snapshot: &Snapshot) -> Result<(Vec<Manifest>, Vec<Problem>)> {
+    let (mut manifests, mut problems) = (Vec::new(), Vec::new());
+    for place in snapshot.current(Kind::MANIFEST) {
+        match snapshot.manifest_at(&place) {
+            Ok(manifest) => manifests.push(manifest),
+            Err(StoreError::Damaged { file, offset, detail, .. }) => problems.push(Problem {
+                kind: "checksum-mismatch".to_owned(),
+                severity: Severity::Error,
+                file: Some(file),
+                offset: Some(offset),
+                kbid: None,
+                docid: None,
+                detail: format!("a document's manifest cannot be read: {detail}"),
+            }),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((manifests, problems))
+}
+
+/// Finds the records that nothing needs.
+fn garbage(snapshot: &Snapshot, history: usize, purged: &[DocId]) -> Result<Garbage> {
+    let mut garbage = Garbage::default();
+    let mut kept: Vec<Place> = Vec::new();
+    let purged: FxHashSet<Key> = purged.iter().map(Manifest::key).collect();
+    let spot = |place: &Place| (place.pack, place.entry.block, place.entry.offset);
+    for group in snapshot.groups(Kind::MANIFEST) {
+        let history = if purged.contains(&group[0].entry.key) { 1 } else { history };
+        let live = group.iter().position(|place| place.entry.tombstone).unwrap_or(group.len());
+        let keep = live.min(history);
+        kept.extend(&group[..keep]);
+        garbage.revisions += (live - keep) as u64;
+        garbage.spots.extend(group[keep..].iter().map(spot));
+    }
+    kept.sort_by_key(|place| (place.pack, place.entry.block, place.entry.offset));
+    let mut referred: FxHashSet<Key> = FxHashSet::default();
+    let mut documents: FxHashSet<DocId> = FxHashSet::default();
+    for place in &kept {
+        let manifest = snapshot.manifest_at(place)?;
+        referred.extend(manifest.sections.iter().map(|section| section.kbid.to_bytes()));
+        documents.insert(manifest.docid);
+    }
+    for group in snapshot.groups(Kind::SECTION) {
+        let keep = usize::from(!group[0].entry.tombstone && referred.contains(&group[0].entry.key));
+        garbage.sections += u64::from(keep == 0 && group.iter().any(|place| !place.entry.tombstone));
+        garbage.spots.extend(group[keep..].iter().map(spot));
+    }
+    for group in snapshot.groups(Kind::SOURCE) {
+        let record = snapshot.read(&group[0])?;
+        let docid = std::str::from_utf8(&record.payload).ok().and_then(|text| text.parse::<DocId>().ok());
+        let keep = usize::from(docid.is_some_and(|docid| documents.contains(&docid)));
+        garbage.spots.extend(group[keep..].iter().map(spot));
+    }
+    Ok(garbage)
+}
+
+/// Merges all packs into one, or none where nothing is left. `None` where a pack is damaged.
+fn merge_packs(snapshot: &Snapshot, garbage: &Garbage) -> Result<Option<Vec<PackRef>>> {
+    let mut writer = PackWriter::create(&*snapshot.storage)?;
+    for (i, pack) in snapshot.packs.iter().enumerate().rev() {
+        let copied = pack.copy_into(&mut writer, &mut |entry| !garbage.spots.contains(&(i, entry.block, entry.offset)));
+        match copied {
+            Ok(_) => {}
+            Err(StoreError::Damaged { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    if writer.records() == 0 {
+        return Ok(Some(Vec::new()));
+    }
+    let hashes: Vec<[u8; 16]> = snapshot.head.packs.iter().map(|pack| pack.hash).collect();
+    Ok(Some(vec![writer.finish(&hashes)?]))
+}

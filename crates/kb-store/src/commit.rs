@@ -1,0 +1,687 @@
+//! Commits: how anything gets into a database.
+//!
+//! A commit holds the writers' lock, reads the newest head, stages records, writes one pack (durable) and the index
+//! files (derived, not synced), and swaps the head. Small packs and segments are merged on the way: the pack of a
+//! commit takes in the small ones before it, so a commit is one file and four syncs however much it merges.
+//!
+//! **Invariant:** the head is swapped after every pack it names is durable. Whatever fails before leaves the old state;
+//! files that no head names are removed by `gc`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Arc;
+
+use kb_core::{DocId, DocumentKind, SectionId};
+use kb_search::{Analyzer, Dead, LiveSegment, Segment, SegmentBuilder, SegmentStats, merge};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::error::StoreError;
+use crate::head::{FORMAT, Head, Retired, SegmentRef, Totals};
+use crate::index::{Index, IndexBytes, add_document, add_from_store, analyzer, index_error, stored_text};
+use crate::manifest::Manifest;
+use crate::pack::{PackRef, PackWriter};
+use crate::paged::{FileKind, PagedWriter};
+use crate::record::{Key, Kind, Record};
+use crate::snapshot::Snapshot;
+use crate::storage::{Area, FileName};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// How long a file that a commit replaced stays for the readers of older generations, in seconds.
+pub(crate) const GRACE_SECONDS: i64 = 600;
+/// How many retired files the head itself lists before they go into a list of their own.
+const RETIRED_IN_HEAD: usize = 256;
+/// So many files of one size make one of the next.
+const FANOUT: usize = 4;
+/// Files up to this size are of the smallest tier.
+const SMALLEST_TIER: u64 = 64 << 10;
+/// A small commit merges no more than this, so that its time stays flat; `gc` and large commits do the rest.
+const SMALL_MERGE: u64 = 8 << 20;
+/// From so many files on a commit merges whatever it costs.
+const MOST_FILES: usize = 40;
+/// Text indexed into one segment before the next is begun, when all is indexed anew.
+const SEGMENT_TEXT: u64 = 48 << 20;
+
+/// A document as a commit leaves it.
+pub(crate) struct Staged {
+    /// `None` where it is removed.
+    pub(crate) manifest: Option<Manifest>,
+    /// The source, where it is at hand; else its sections are read.
+    pub(crate) source: Option<Arc<[u8]>>,
+}
+
+/// What is to be committed.
+pub(crate) struct Txn<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) generation: u64,
+    /// Milliseconds since 1970.
+    pub(crate) now: i64,
+    /// About how many bytes will be added; decides what is merged.
+    expected: u64,
+    writer: Option<PackWriter>,
+    /// Packs, counted from the newest, that the new one takes in.
+    merged: usize,
+    staged: BTreeMap<DocId, Staged>,
+    /// Readable sections that were written in this commit, and those that were taken away.
+    written: FxHashMap<Key, (Arc<[u8]>, Range<usize>)>,
+    taken: FxHashSet<Key>,
+    sources: BTreeMap<String, DocId>,
+    totals: Totals,
+    /// Bytes that must be gone now: old files get no grace.
+    pub(crate) purge: bool,
+}
+
+impl<'a> Txn<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, now: i64, expected: u64) -> Self {
+        Self {
+            snapshot,
+            generation: snapshot.head.generation + 1,
+            now,
+            expected,
+            writer: None,
+            merged: 0,
+            staged: BTreeMap::new(),
+            written: FxHashMap::default(),
+            taken: FxHashSet::default(),
+            sources: BTreeMap::new(),
+            totals: snapshot.head.totals,
+            purge: false,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.writer.is_none()
+    }
+
+    /// Returns a document as this commit sees it.
+    pub(crate) fn manifest(&self, docid: &DocId) -> Result<Option<Manifest>> {
+        match self.staged.get(docid) {
+            Some(staged) => Ok(staged.manifest.clone()),
+            None => self.snapshot.manifest(docid),
+        }
+    }
+
+    /// Calls `each` with every current manifest as this commit sees them, in no particular order.
+    pub(crate) fn each_manifest(&self, mut each: impl FnMut(Manifest) -> Result<()>) -> Result<()> {
+        self.snapshot.each_manifest(
+            |manifest| {
+                if self.staged.contains_key(&manifest.docid) { Ok(()) } else { each(manifest) }
+            },
+        )?;
+        self.staged.values().filter_map(|staged| staged.manifest.clone()).try_for_each(each)
+    }
+
+    /// Returns the revisions of a document as this commit sees them, the newest first.
+    pub(crate) fn revisions(&self, docid: &DocId) -> Result<Vec<Manifest>> {
+        let older = || -> Result<_> { Ok(self.snapshot.revisions(docid)?.into_iter().map(|(_, manifest)| manifest)) };
+        match self.staged.get(docid) {
+            None => Ok(older()?.collect()),
+            Some(Staged { manifest: None, .. }) => Ok(Vec::new()),
+            Some(Staged { manifest: Some(manifest), .. }) => {
+                Ok([manifest.clone()].into_iter().chain(older()?).collect())
+            }
+        }
+    }
+
+    /// Calls `each` with every kept revision of every document as this commit sees them.
+    pub(crate) fn each_revision(&self, mut each: impl FnMut(&Manifest)) -> Result<()> {
+        let mut places = Vec::new();
+        for group in self.snapshot.groups(Kind::MANIFEST) {
+            places.extend(group.into_iter().take_while(|place| !place.entry.tombstone));
+        }
+        places.sort_by_key(|place| (place.pack, place.entry.block, place.entry.offset));
+        let is_gone =
+            |manifest: &Manifest| self.staged.get(&manifest.docid).is_some_and(|staged| staged.manifest.is_none());
+        for place in &places {
+            let manifest = self.snapshot.manifest_at(place)?;
+            if !is_gone(&manifest) {
+                each(&manifest);
+            }
+        }
+        self.staged.values().filter_map(|staged| staged.manifest.as_ref()).for_each(each);
+        Ok(())
+    }
+
+    /// Says whether a section can be read as this commit sees it.
+    pub(crate) fn has_section(&self, id: SectionId) -> bool {
+        let key = id.to_bytes();
+        self.written.contains_key(&key) || (!self.taken.contains(&key) && self.snapshot.has(Kind::SECTION, &key))
+    }
+
+    /// Writes a section, a part of `source`, unless it is there. With `again` a damaged one is written anew.
+    pub(crate) fn put_section(
+        &mut self,
+        id: SectionId,
+        media_type: &kb_core::MediaType,
+        (source, range): (&Arc<[u8]>, Range<usize>),
+        again: bool,
+    ) -> Result<()> {
+        let key = id.to_bytes();
+        if self.written.contains_key(&key) {
+            return Ok(());
+        }
+        let there = self.has_section(id);
+        if there && !(again && self.snapshot.section(id).is_err()) {
+            return Ok(());
+        }
+        let record = Record::section(media_type, &source[range.clone()], id, self.generation);
+        self.add(&record)?;
+        self.written.insert(key, (Arc::clone(source), range));
+        self.taken.remove(&key);
+        Ok(())
+    }
+
+    /// Makes a section unreadable.
+    pub(crate) fn take_section(&mut self, id: SectionId) -> Result<()> {
+        let key = id.to_bytes();
+        self.add(&Record::tombstone(Kind::SECTION, key, self.generation))?;
+        self.written.remove(&key);
+        self.taken.insert(key);
+        Ok(())
+    }
+
+    /// Makes this the current revision of its document.
+    pub(crate) fn put_manifest(&mut self, manifest: Manifest, source: Option<Arc<[u8]>>) -> Result<()> {
+        if let Some(old) = self.manifest(&manifest.docid)? {
+            count(&mut self.totals, &old, false);
+        }
+        count(&mut self.totals, &manifest, true);
+        let record = Record::new(Kind::MANIFEST, Manifest::key(&manifest.docid), self.generation, manifest.encode());
+        self.add(&record)?;
+        self.staged.insert(manifest.docid.clone(), Staged { manifest: Some(manifest), source });
+        Ok(())
+    }
+
+    /// Takes a document away with all its revisions.
+    pub(crate) fn take_manifest(&mut self, manifest: &Manifest) -> Result<()> {
+        count(&mut self.totals, manifest, false);
+        self.add(&Record::tombstone(Kind::MANIFEST, Manifest::key(&manifest.docid), self.generation))?;
+        self.staged.insert(manifest.docid.clone(), Staged { manifest: None, source: None });
+        Ok(())
+    }
+
+    /// Returns the document that a source was said to be.
+    pub(crate) fn document_of_source(&self, source: &str) -> Result<Option<DocId>> {
+        if let Some(docid) = self.sources.get(source) {
+            return Ok(Some(docid.clone()));
+        }
+        document_of_source(self.snapshot, source)
+    }
+
+    /// Says which document a source is.
+    pub(crate) fn put_source(&mut self, source: &str, docid: &DocId) -> Result<()> {
+        let payload = docid.as_str().as_bytes().to_vec();
+        self.add(&Record::new(Kind::SOURCE, crate::record::key_of(source), self.generation, payload))?;
+        self.sources.insert(source.to_owned(), docid.clone());
+        Ok(())
+    }
+
+    fn add(&mut self, record: &Record) -> Result<()> {
+        if self.writer.is_none() {
+            self.writer = Some(self.begin()?);
+        }
+        self.writer.as_mut().expect("it was just made").add(record)
+    }
+
+    /// Begins the pack, with the small packs that it takes in.
+    fn begin(&mut self) -> Result<PackWriter> {
+        let storage = &*self.snapshot.storage;
+        let head = &self.snapshot.head;
+        let sizes: Vec<u64> = head.packs.iter().map(|pack| pack.bytes).collect();
+        self.merged = newest_to_merge(&sizes, self.expected / 4);
+        if self.merged > 0 && self.snapshot.missing.is_empty() {
+            let mut writer = PackWriter::create(storage)?;
+            match copy_packs(self.snapshot, self.merged, &mut writer, &mut |_| true) {
+                Ok(_) => return Ok(writer),
+                // A damaged pack is left as it is: merging must not lose what can still be read of it.
+                Err(StoreError::Damaged { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.merged = 0;
+        PackWriter::create(storage)
+    }
+
+    /// Writes pack and index files and returns the head that names them.
+    pub(crate) fn finish(mut self) -> Result<Head> {
+        let writer = self.writer.take().expect("only a transaction with records is finished");
+        let storage = Arc::clone(&self.snapshot.storage);
+        let mut head = self.snapshot.head.clone();
+        let kept = head.packs.len() - self.merged;
+        let replaced: Vec<PackRef> = head.packs.split_off(kept);
+        let hashes: Vec<[u8; 16]> = replaced.iter().map(|pack| pack.hash).collect();
+        head.packs.push(writer.finish(&hashes)?);
+        let mut retired: Vec<FileName> = replaced.iter().map(PackRef::name).collect();
+        head.generation = self.generation;
+        head.totals = self.totals;
+        let old_index = self.snapshot.index.get_or_init(|| Index::open(&*storage, &self.snapshot.head));
+        if old_index.problem.is_none() {
+            self.update_index(old_index, &mut head, &mut retired)?;
+        } else {
+            self.rebuild_index(&mut head, &mut retired)?;
+        }
+        retire(&*storage, &mut head, retired, self.now.div_euclid(1000), self.purge)?;
+        Ok(head)
+    }
+
+    fn update_index(&self, old: &Index, head: &mut Head, retired: &mut Vec<FileName>) -> Result<()> {
+        let storage = &*self.snapshot.storage;
+        let mut live: Vec<LiveSegment<IndexBytes>> = old.segments.clone();
+        let mut changed = vec![false; live.len()];
+        for docid in self.staged.keys() {
+            for (i, (segment, dead)) in live.iter_mut().enumerate() {
+                let found = segment.find(docid.as_str()).map_err(segment_error)?;
+                if let Some(ordinal) = found.filter(|&ordinal| !dead.as_ref().is_some_and(|d| d.contains(ordinal))) {
+                    let mut new = dead.as_deref().cloned().unwrap_or_default();
+                    new.insert(segment, ordinal).map_err(segment_error)?;
+                    *dead = Some(Arc::new(new));
+                    changed[i] = true;
+                }
+            }
+        }
+        let fresh = self.build_segment()?;
+        let sizes: Vec<u64> = head.segments.iter().map(|segment| segment.bytes).collect();
+        let size = fresh.as_ref().map_or(0, |(bytes, _)| bytes.len() as u64);
+        let mut merged = if fresh.is_some() { newest_to_merge(&sizes, size) } else { 0 };
+        if self.purge {
+            // The words of what is purged must go as well: every segment that held it is written anew.
+            let first = changed.iter().position(|&changed| changed).unwrap_or(live.len());
+            merged = merged.max(live.len() - first);
+        }
+        let kept = live.len() - merged;
+        for i in 0..kept {
+            if changed[i] {
+                let (segment, dead) = &live[i];
+                let dead = dead.as_deref().expect("it was changed");
+                let reference = &mut head.segments[i];
+                retired.extend(reference.dead.map(|(hash, _)| FileName { area: Area::Index, hash }));
+                reference.dead = Some(write_dead(storage, dead)?);
+                reference.dead_documents = dead.len() as u64;
+                reference.documents = u64::from(segment.documents()) - dead.len() as u64;
+                reference.sections = u64::from(segment.sections() - dead.sections());
+            }
+        }
+        let replaced = head.segments.split_off(kept);
+        for reference in &replaced {
+            retired.push(reference.name());
+            retired.extend(reference.dead.map(|(hash, _)| FileName { area: Area::Index, hash }));
+        }
+        let mut generations = (self.generation, self.generation);
+        if let Some(first) = replaced.first() {
+            generations.0 = first.generations.0;
+        }
+        if replaced.is_empty() {
+            if let Some((bytes, stats)) = fresh {
+                let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Segment, FORMAT)?;
+                writer.write_all(&bytes).map_err(|e| index_error(kb_search::BuildError::Io(e)))?;
+                head.segments.push(finish_segment(writer, stats, generations)?);
+            }
+        } else {
+            let fresh = match fresh {
+                Some((bytes, _)) => Some(Segment::open(IndexBytes::Memory(bytes)).map_err(segment_error)?),
+                None => None,
+            };
+            let mut inputs: Vec<(&Segment<IndexBytes>, Option<&Dead>)> =
+                live[kept..].iter().map(|(segment, dead)| (&**segment, dead.as_deref())).collect();
+            inputs.extend(fresh.iter().map(|segment| (segment, None)));
+            let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Segment, FORMAT)?;
+            let stats = merge(&inputs, &mut writer).map_err(index_error)?;
+            if stats.documents > 0 {
+                head.segments.push(finish_segment(writer, stats, generations)?);
+            }
+        }
+        // A segment whose documents are all dead is only in the way.
+        head.segments.retain(|segment| {
+            if segment.documents == 0 {
+                retired.push(segment.name());
+                retired.extend(segment.dead.map(|(hash, _)| FileName { area: Area::Index, hash }));
+            }
+            segment.documents > 0
+        });
+        head.analyzer = Analyzer::VERSION;
+        Ok(())
+    }
+
+    /// Indexes the documents of this commit.
+    fn build_segment(&self) -> Result<Option<(Vec<u8>, SegmentStats)>> {
+        let mut builder = SegmentBuilder::new(analyzer());
+        for staged in self.staged.values() {
+            if let Some(manifest) = &staged.manifest {
+                self.index_staged(&mut builder, manifest, staged.source.as_deref())?;
+            }
+        }
+        if builder.documents() == 0 {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        let stats = builder.finish(&mut bytes).map_err(index_error)?;
+        Ok(Some((bytes, stats)))
+    }
+
+    fn index_staged(&self, builder: &mut SegmentBuilder, manifest: &Manifest, source: Option<&[u8]>) -> Result<()> {
+        let Some(source) = source.filter(|_| !manifest.edited) else {
+            return add_document(builder, manifest, |i| {
+                let id = manifest.sections[i].kbid;
+                match self.written.get(&id.to_bytes()) {
+                    Some((source, range)) => Ok(String::from_utf8_lossy(&source[range.clone()])),
+                    None => stored_text(self.snapshot, id),
+                }
+            });
+        };
+        let mut starts = Vec::with_capacity(manifest.sections.len());
+        let mut at = 0;
+        for section in &manifest.sections {
+            starts.push(at);
+            at += section.bytes as usize;
+        }
+        add_document(builder, manifest, |i| {
+            let end = starts[i] + manifest.sections[i].bytes as usize;
+            Ok(String::from_utf8_lossy(source.get(starts[i]..end).unwrap_or_default()))
+        })
+    }
+
+    /// Indexes every document anew, those of this commit included.
+    fn rebuild_index(&self, head: &mut Head, retired: &mut Vec<FileName>) -> Result<()> {
+        retired.extend(index_files(head));
+        let mut manifests = Vec::new();
+        for place in self.snapshot.current(Kind::MANIFEST) {
+            if let Ok(manifest) = self.snapshot.manifest_at(&place)
+                && !self.staged.contains_key(&manifest.docid)
+            {
+                manifests.push(manifest);
+            }
+        }
+        manifests.extend(self.staged.values().filter_map(|staged| staged.manifest.clone()));
+        let snapshot = self.snapshot;
+        head.segments = write_segments(snapshot, manifests, self.generation, &mut |builder, manifest| match self
+            .staged
+            .get(&manifest.docid)
+        {
+            Some(staged) => self.index_staged(builder, manifest, staged.source.as_deref()),
+            None => add_from_store(builder, snapshot, manifest),
+        })?;
+        head.analyzer = Analyzer::VERSION;
+        Ok(())
+    }
+}
+
+/// Returns every index file of a head.
+pub(crate) fn index_files(head: &Head) -> Vec<FileName> {
+    let dead = head.segments.iter().filter_map(|segment| segment.dead);
+    let dead = dead.map(|(hash, _)| FileName { area: Area::Index, hash });
+    head.segments.iter().map(SegmentRef::name).chain(dead).collect()
+}
+
+/// Indexes documents into as few segments as memory allows, then merges these.
+pub(crate) fn write_segments(
+    snapshot: &Snapshot,
+    mut manifests: Vec<Manifest>,
+    generation: u64,
+    add: &mut dyn FnMut(&mut SegmentBuilder, &Manifest) -> Result<()>,
+) -> Result<Vec<SegmentRef>> {
+    manifests.sort_by(|a, b| a.docid.cmp(&b.docid));
+    let storage = &*snapshot.storage;
+    let mut parts: Vec<SegmentRef> = Vec::new();
+    let mut builder = SegmentBuilder::new(analyzer());
+    let mut text = 0;
+    let generations = (0, generation);
+    for (i, manifest) in manifests.iter().enumerate() {
+        add(&mut builder, manifest)?;
+        text += manifest.source_bytes();
+        if text >= SEGMENT_TEXT || i + 1 == manifests.len() {
+            let full = std::mem::replace(&mut builder, SegmentBuilder::new(analyzer()));
+            let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Segment, FORMAT)?;
+            let stats = full.finish(&mut writer).map_err(index_error)?;
+            parts.push(finish_segment(writer, stats, generations)?);
+            text = 0;
+        }
+    }
+    if parts.len() < 2 {
+        return Ok(parts);
+    }
+    let head = Head { segments: parts.clone(), analyzer: Analyzer::VERSION, ..Head::default() };
+    let index = Index::open(storage, &head);
+    if let Some(problem) = index.problem {
+        return Err(StoreError::Damaged {
+            file: "index".to_owned(),
+            offset: 0,
+            kbid: None,
+            detail: problem.to_string(),
+        });
+    }
+    let merged = merge_segments(storage, &index, generation)?;
+    for part in parts {
+        if merged.iter().all(|segment| segment.hash != part.hash) {
+            storage.delete(part.name())?;
+        }
+    }
+    Ok(merged)
+}
+
+/// Merges all segments of an index into one, without the dead; none where nothing is alive.
+pub(crate) fn merge_segments(
+    storage: &dyn crate::storage::Storage,
+    index: &Index,
+    generation: u64,
+) -> Result<Vec<SegmentRef>> {
+    let inputs: Vec<_> = index.segments.iter().map(|(segment, dead)| (&**segment, dead.as_deref())).collect();
+    let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Segment, FORMAT)?;
+    let stats = merge(&inputs, &mut writer).map_err(index_error)?;
+    if stats.documents == 0 {
+        return Ok(Vec::new());
+    }
+    Ok(vec![finish_segment(writer, stats, (0, generation))?])
+}
+
+fn finish_segment(writer: PagedWriter, stats: SegmentStats, generations: (u64, u64)) -> Result<SegmentRef> {
+    let (name, bytes) = writer.finish(false)?;
+    Ok(SegmentRef {
+        hash: name.hash,
+        bytes,
+        generations,
+        dead: None,
+        documents: stats.documents.into(),
+        sections: stats.sections.into(),
+        dead_documents: 0,
+    })
+}
+
+fn write_dead(storage: &dyn crate::storage::Storage, dead: &Dead) -> Result<([u8; 16], u64)> {
+    let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Dead, FORMAT)?;
+    writer.write_all(&dead.to_bytes()).map_err(|e| index_error(kb_search::BuildError::Io(e)))?;
+    let (name, bytes) = writer.finish(false)?;
+    Ok((name.hash, bytes))
+}
+
+fn segment_error(error: kb_search::SegmentError) -> StoreError {
+    index_error(kb_search::BuildError::Segment(error))
+}
+
+/// Copies the newest packs of a snapshot into a writer, the oldest of them first. Of one key what an own newer
+/// tombstone hides is left out, and so is a tombstone that hides nothing any more. Returns how many were left out.
+pub(crate) fn copy_packs(
+    snapshot: &Snapshot,
+    newest: usize,
+    writer: &mut PackWriter,
+    keep: &mut dyn FnMut(&crate::pack::Entry) -> bool,
+) -> Result<u64> {
+    let (copied, older) = snapshot.packs.split_at(newest);
+    let mut dropped = 0;
+    for (i, pack) in copied.iter().enumerate().rev() {
+        let newer = &copied[..i];
+        dropped += pack.copy_into(writer, &mut |entry| {
+            let shadowed = if entry.kind == Kind::SECTION || entry.kind == Kind::SOURCE {
+                // Copies are alike: the newest is enough.
+                newer.iter().any(|p| p.find(entry.kind, &entry.key).is_some()) || !pack.is_newest(entry)
+            } else {
+                newer.iter().any(|p| p.find_all(entry.kind, &entry.key).iter().any(|e| e.tombstone))
+                    || pack.is_under_tombstone(entry)
+            };
+            if shadowed {
+                return false;
+            }
+            if entry.tombstone {
+                return older.iter().any(|p| p.find(entry.kind, &entry.key).is_some());
+            }
+            keep(entry)
+        })?;
+    }
+    Ok(dropped)
+}
+
+/// Says how many of the newest files a new one of this size shall take in.
+///
+/// Sizes fall into tiers by powers of [`FANOUT`]; four of one tier become one of the next. `sizes` has the oldest
+/// first.
+fn newest_to_merge(sizes: &[u64], new: u64) -> usize {
+    let tier = |size: u64| (size / SMALLEST_TIER).checked_ilog(FANOUT as u64).map_or(0, |tier| tier + 1);
+    let mut taken = 0;
+    let mut total = new;
+    loop {
+        let at = tier(total);
+        let run = sizes[..sizes.len() - taken].iter().rev().take_while(|&&size| tier(size) <= at).count();
+        if run == 0 || taken + run + 1 < FANOUT {
+            break;
+        }
+        let sum: u64 = sizes[sizes.len() - taken - run..sizes.len() - taken].iter().sum();
+        if total + sum > SMALL_MERGE.max(4 * new) && sizes.len() < MOST_FILES {
+            break;
+        }
+        taken += run;
+        total += sum;
+    }
+    taken
+}
+
+fn count(totals: &mut Totals, manifest: &Manifest, add: bool) {
+    let one = |total: &mut u64, n: u64| *total = if add { *total + n } else { total.saturating_sub(n) };
+    one(
+        match manifest.kind {
+            DocumentKind::Document => &mut totals.documents,
+            DocumentKind::Skill => &mut totals.skills,
+            DocumentKind::Agent => &mut totals.agents,
+        },
+        1,
+    );
+    one(&mut totals.source_bytes, manifest.source_bytes());
+    one(&mut totals.with_warnings, u64::from(!manifest.warnings.is_empty()));
+}
+
+/// Adds a document to the totals.
+pub(crate) fn add_totals(totals: &mut Totals, manifest: &Manifest) {
+    count(totals, manifest, true);
+}
+
+/// Returns the document that a source was said to be.
+pub(crate) fn document_of_source(snapshot: &Snapshot, source: &str) -> Result<Option<DocId>> {
+    match snapshot.find(Kind::SOURCE, &crate::record::key_of(source)) {
+        Some(place) if !place.entry.tombstone => {
+            let record = snapshot.read(&place)?;
+            Ok(std::str::from_utf8(&record.payload).ok().and_then(|text| text.parse().ok()))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Lists files as retired, and deletes those whose readers' grace is over.
+pub(crate) fn retire(
+    storage: &dyn crate::storage::Storage,
+    head: &mut Head,
+    files: Vec<FileName>,
+    now: i64,
+    purge: bool,
+) -> Result<usize> {
+    let in_use: FxHashSet<FileName> = head.packs.iter().map(PackRef::name).chain(index_files(head)).collect();
+    let mut deleted = 0;
+    let mut kept = Vec::new();
+    for entry in std::mem::take(&mut head.retired) {
+        if entry.at + GRACE_SECONDS > now && entry.at <= now {
+            kept.push(entry);
+            continue;
+        }
+        let names = if entry.is_list { read_retired_list(storage, entry.name)? } else { Vec::new() };
+        let mut all = true;
+        for name in names.into_iter().chain([entry.name]) {
+            // A file that was retired and came back, since the same bytes were written again, is no longer retired.
+            if !in_use.contains(&name) {
+                let gone = storage.delete(name)?;
+                all &= gone;
+                deleted += usize::from(gone);
+            }
+        }
+        if !all {
+            kept.push(entry);
+        }
+    }
+    head.retired = kept;
+    let at = if purge { i64::MIN / 2 } else { now };
+    let listed: FxHashSet<FileName> = head.retired.iter().map(|entry| entry.name).collect();
+    head.retired.extend(
+        files.into_iter().filter(|name| !in_use.contains(name) && !listed.contains(name)).map(|name| Retired {
+            name,
+            at,
+            is_list: false,
+        }),
+    );
+    if head.retired.len() > RETIRED_IN_HEAD {
+        let (lists, singles): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut head.retired).into_iter().partition(|entry| entry.is_list);
+        let (later, listed): (Vec<_>, Vec<_>) = singles.into_iter().partition(|entry| entry.at > now || purge);
+        head.retired = lists;
+        head.retired.extend(later);
+        if !listed.is_empty() {
+            let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Retired, FORMAT)?;
+            for entry in &listed {
+                let area = u8::from(entry.name.area == Area::Index);
+                let written = writer.write_all(&[area]).and_then(|()| writer.write_all(&entry.name.hash));
+                written.map_err(|e| index_error(kb_search::BuildError::Io(e)))?;
+            }
+            let (name, _) = writer.finish(false)?;
+            head.retired.push(Retired { name, at: now, is_list: true });
+        }
+    }
+    Ok(deleted)
+}
+
+/// Reads a list of retired files; one that is torn or gone lists nothing, and `gc` finds what it listed.
+pub(crate) fn read_retired_list(storage: &dyn crate::storage::Storage, name: FileName) -> Result<Vec<FileName>> {
+    let file = match crate::paged::PagedFile::open(storage, name, FileKind::Retired) {
+        Ok(Some(file)) => file,
+        Ok(None) | Err(StoreError::Damaged { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let bytes = file.read(0..file.len()).unwrap_or_default();
+    Ok(bytes
+        .as_chunks::<17>()
+        .0
+        .iter()
+        .map(|entry| {
+            let mut hash = [0; 16];
+            hash.copy_from_slice(&entry[1..]);
+            FileName { area: if entry[0] == 0 { Area::Packs } else { Area::Index }, hash }
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::newest_to_merge;
+
+    #[test]
+    fn four_of_one_size_become_one_of_the_next() {
+        let mut files: Vec<u64> = Vec::new();
+        let mut most = 0;
+        let mut rewritten = 0;
+        for _ in 0..10_000 {
+            let taken = newest_to_merge(&files, 2_000);
+            let merged: u64 = files.split_off(files.len() - taken).iter().sum();
+            rewritten += merged;
+            files.push(merged + 2_000);
+            most = most.max(files.len());
+        }
+        assert_eq!(files.iter().sum::<u64>(), 20_000_000);
+        assert!(most < 24, "{most} files at a time");
+        assert!(rewritten < 20_000_000 * 40, "every byte is rewritten {} times", rewritten / 20_000_000);
+    }
+}

@@ -1,0 +1,358 @@
+//! Batches of JSON lines: one operation a line.
+//!
+//! ```text
+//! {"op": "learn", "content": "# A\n", "docid": "a", "title": …, "description": …, "type": …, "tags": […], "source": …}
+//! {"op": "learn", "path": "docs/a.md"}            the file's bytes
+//! {"op": "learn", "content": "iVBOR…", "encoding": "base64", "type": "image/png", "title": "Plan"}
+//! {"op": "unlearn", "docid": "a"}                 or "kbid", "tag", "source"
+//! {"op": "skill", "name": …, "description": …, "body": …, "arguments": […]}     or "content": a whole SKILL.md
+//! {"op": "agent", "name": …, "description": …, "persona": …, "skills": […]}
+//! ```
+//!
+//! **Invariant:** a line's result is handed out once its commit is durable, in the order of the lines. A line that fails
+//! leaves nothing behind and costs no other, unless the batch is atomic: then nothing of it is done.
+
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use kb_core::{DocId, LearnedDocument, MediaType, Outcome, SectionId, SkillArgument};
+use serde::Deserialize;
+
+use crate::commit::Txn;
+use crate::error::{IoContext, StoreError};
+use crate::knowledge_base::KnowledgeBase;
+use crate::learn::{CHUNK_BYTES, CHUNK_DOCUMENTS, failed, foresee, stage};
+use crate::prepare::{FileState, Prepared, prepare};
+use crate::reports::{ImportError, ImportLine, ImportReport};
+use crate::request::{ImportOptions, NewAgent, NewSkill, Target, Text, Unlearn};
+use crate::skills::{skill_text, stage_agent, stage_skill};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// The longest line, in bytes.
+const MAX_LINE: u64 = 512 << 20;
+
+/// One line, as JSON.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
+enum Line {
+    Learn {
+        content: Option<String>,
+        path: Option<PathBuf>,
+        encoding: Option<String>,
+        docid: Option<DocId>,
+        title: Option<String>,
+        description: Option<String>,
+        r#type: Option<MediaType>,
+        #[serde(default)]
+        tags: Vec<String>,
+        source: Option<String>,
+        #[serde(default)]
+        again: bool,
+    },
+    Unlearn {
+        docid: Option<DocId>,
+        kbid: Option<SectionId>,
+        tag: Option<String>,
+        source: Option<String>,
+    },
+    Skill {
+        name: Option<String>,
+        description: Option<String>,
+        body: Option<String>,
+        #[serde(default)]
+        arguments: Vec<SkillArgument>,
+        content: Option<String>,
+    },
+    Agent {
+        name: String,
+        #[serde(default)]
+        description: String,
+        persona: String,
+        #[serde(default)]
+        skills: Vec<String>,
+    },
+}
+
+/// One line, ready to be staged.
+enum Operation {
+    Learn(Box<Prepared>),
+    Unlearn(Target),
+    Skill(kb_core::Skill),
+    Agent(NewAgent),
+}
+
+impl Operation {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Learn(_) => "learn",
+            Self::Unlearn(_) => "unlearn",
+            Self::Skill(_) => "skill",
+            Self::Agent(_) => "agent",
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Learn(prepared) => prepared.content.len() as u64,
+            Self::Unlearn(_) => 0,
+            Self::Skill(skill) => skill.text().len() as u64,
+            Self::Agent(agent) => agent.persona.len() as u64,
+        }
+    }
+}
+
+impl KnowledgeBase {
+    /// Imports JSON lines; `on_line` gets each result once it is durable. Blank lines are passed over.
+    ///
+    /// An atomic batch with a line that fails is [`StoreError::NotAtomic`], after `on_line` was told of every line.
+    /// Its content has to fit in memory; otherwise memory is bounded by the size of a commit.
+    pub fn import(
+        &self,
+        input: &mut dyn BufRead,
+        request: &ImportOptions,
+        on_line: &mut dyn FnMut(&ImportLine),
+    ) -> Result<ImportReport> {
+        let mut total = ImportReport { lines: 0, done: 0, failed: 0, generation: 0, dry_run: request.dry_run };
+        let mut waiting: Vec<(u64, Result<Operation>)> = Vec::new();
+        let mut bytes = 0;
+        let mut number = 0;
+        loop {
+            let line = read_line(input)?;
+            if let Some(line) = &line {
+                number += 1;
+                if line.iter().all(u8::is_ascii_whitespace) {
+                    continue;
+                }
+                let operation = parse(line, request.root.as_deref());
+                bytes += operation.as_ref().map_or(0, Operation::bytes);
+                waiting.push((number, operation));
+            }
+            let is_full = bytes >= CHUNK_BYTES || waiting.len() >= CHUNK_DOCUMENTS;
+            if line.is_none() || (is_full && !request.atomic) {
+                self.import_chunk(&std::mem::take(&mut waiting), bytes, request, &mut total, on_line)?;
+                bytes = 0;
+            }
+            if line.is_none() {
+                return Ok(total);
+            }
+        }
+    }
+
+    fn import_chunk(
+        &self,
+        chunk: &[(u64, Result<Operation>)],
+        bytes: u64,
+        request: &ImportOptions,
+        total: &mut ImportReport,
+        on_line: &mut dyn FnMut(&ImportLine),
+    ) -> Result<()> {
+        let mut first_failed = None;
+        let committed = self.commit_or_not(bytes, request.dry_run, |txn| {
+            let results: Vec<ImportLine> = chunk
+                .iter()
+                .map(|(line, operation)| match operation {
+                    Ok(operation) => match apply(txn, operation, request.dry_run) {
+                        Ok(document) => done(*line, operation.name(), document),
+                        Err(error) => not_done(*line, Some(operation.name()), &error),
+                    },
+                    Err(error) => not_done(*line, None, error),
+                })
+                .collect();
+            first_failed = results.iter().find(|result| !result.ok).map(|result| result.line);
+            if request.atomic && first_failed.is_some() {
+                return Err(Abort::Atomic(results));
+            }
+            Ok(results)
+        });
+        let (results, generation) = match committed {
+            Ok(committed) => committed,
+            Err(Abort::Store(error)) => return Err(error),
+            Err(Abort::Atomic(mut results)) => {
+                let line = first_failed.unwrap_or_default();
+                for result in results.iter_mut().filter(|result| result.ok) {
+                    let error = StoreError::NotAtomic { line };
+                    *result = not_done(result.line, result.op.as_deref(), &error);
+                }
+                results.iter().for_each(on_line);
+                return Err(StoreError::NotAtomic { line });
+            }
+        };
+        for result in &results {
+            total.lines += 1;
+            if result.ok {
+                total.done += 1;
+            } else {
+                total.failed += 1;
+            }
+            on_line(result);
+        }
+        total.generation = generation;
+        Ok(())
+    }
+
+    /// Commits, or, for a dry run, stages and throws it away.
+    fn commit_or_not<T>(
+        &self,
+        bytes: u64,
+        dry_run: bool,
+        mut stage: impl FnMut(&mut Txn<'_>) -> std::result::Result<T, Abort<T>>,
+    ) -> std::result::Result<(T, u64), Abort<T>> {
+        if dry_run {
+            let snapshot = self.snapshot().map_err(Abort::Store)?;
+            let mut txn = Txn::new(&snapshot, self.now(), bytes);
+            return Ok((stage(&mut txn)?, snapshot.head.generation));
+        }
+        let mut aborted = None;
+        let result = self.commit(bytes, |txn| {
+            stage(txn).map_err(|abort| match abort {
+                Abort::Store(error) => error,
+                Abort::Atomic(results) => {
+                    aborted = Some(results);
+                    StoreError::Cancelled
+                }
+            })
+        });
+        match (result, aborted) {
+            (Err(_), Some(results)) => Err(Abort::Atomic(results)),
+            (Err(error), None) => Err(Abort::Store(error)),
+            (Ok(done), _) => Ok(done),
+        }
+    }
+}
+
+/// Why a chunk was not committed.
+enum Abort<T> {
+    Store(StoreError),
+    Atomic(T),
+}
+
+/// Reads a line without its end; `None` after the last.
+fn read_line(input: &mut dyn BufRead) -> Result<Option<Vec<u8>>> {
+    use std::io::Read;
+    let mut line = Vec::new();
+    let read = input.take(MAX_LINE).read_until(b'\n', &mut line).io("read", Path::new("the input"))?;
+    if read == 0 {
+        return Ok(None);
+    }
+    if read as u64 == MAX_LINE && line.last() != Some(&b'\n') {
+        let reason = format!("a line is longer than {} MiB", MAX_LINE >> 20);
+        return Err(StoreError::Invalid { field: "input", reason });
+    }
+    Ok(Some(line))
+}
+
+fn parse(line: &[u8], root: Option<&Path>) -> Result<Operation> {
+    let invalid = |field, reason: String| StoreError::Invalid { field, reason };
+    let text = std::str::from_utf8(line)
+        .map_err(|e| StoreError::NotUtf8 { name: "line".to_owned(), offset: e.valid_up_to() })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match serde_json::from_str(text).map_err(|e| invalid("line", e.to_string()))? {
+        Line::Learn { content, path, encoding, docid, title, description, r#type, tags, source, again } => {
+            let (content, media_type, source) = match (content, path) {
+                (Some(content), None) => (decode(content, encoding.as_deref())?, r#type, source),
+                (None, Some(path)) => {
+                    let full = root.map_or_else(|| path.clone(), |root| root.join(&path));
+                    let name = path.to_string_lossy().replace('\\', "/");
+                    let media_type = r#type.or_else(|| MediaType::of_file_name(&name));
+                    (std::fs::read(&full).io("read", &full)?, media_type, source.or(Some(name)))
+                }
+                (None, None) => return Err(invalid("content", "`content` or `path` is needed".to_owned())),
+                (Some(_), Some(_)) => {
+                    return Err(invalid("content", "`content` and `path` do not go together".to_owned()));
+                }
+            };
+            let text = Text { content, media_type, title, description, docid, tags, source, again };
+            Ok(Operation::Learn(Box::new(prepare(&text, None, FileState::default())?)))
+        }
+        Line::Unlearn { docid, kbid, tag, source } => Ok(Operation::Unlearn(match (kbid, docid, tag, source) {
+            (Some(kbid), None, None, None) => Target::Section(kbid),
+            (Some(kbid), Some(docid), None, None) => Target::Occurrence(kbid, docid),
+            (None, Some(docid), None, None) => Target::Document(docid),
+            (None, None, Some(tag), None) => Target::Tag(tag),
+            (None, None, None, Some(source)) => Target::Source(source),
+            _ => return Err(invalid("docid", "one of `docid`, `kbid`, `tag` and `source` is needed".to_owned())),
+        })),
+        Line::Skill { content: Some(content), name: None, description: None, body: None, .. } => {
+            Ok(Operation::Skill(kb_core::Skill::parse(&content)?))
+        }
+        Line::Skill { name: Some(name), description, body: Some(body), arguments, content: None } => {
+            let skill = NewSkill { name, description: description.unwrap_or_default(), body, arguments };
+            Ok(Operation::Skill(kb_core::Skill::parse(&skill_text(&skill))?))
+        }
+        Line::Skill { .. } => Err(invalid("name", "`name` and `body` are needed, or `content` alone".to_owned())),
+        Line::Agent { name, description, persona, skills } => {
+            Ok(Operation::Agent(NewAgent { name, description, persona, skills }))
+        }
+    }
+}
+
+fn decode(content: String, encoding: Option<&str>) -> Result<Vec<u8>> {
+    match encoding {
+        None | Some("utf-8" | "utf8") => Ok(content.into_bytes()),
+        Some("base64") => base64::engine::general_purpose::STANDARD
+            .decode(content.as_bytes())
+            .map_err(|e| StoreError::Invalid { field: "content", reason: format!("it is not base64: {e}") }),
+        Some(other) => {
+            let reason = format!("`{other}` is neither `utf-8` nor `base64`");
+            Err(StoreError::Invalid { field: "encoding", reason })
+        }
+    }
+}
+
+fn apply(txn: &mut Txn<'_>, operation: &Operation, dry_run: bool) -> Result<LearnedDocument> {
+    let document = |docid: Option<DocId>, outcome, kbids| LearnedDocument {
+        docid,
+        source: None,
+        outcome,
+        kbids,
+        warnings: Vec::new(),
+    };
+    match operation {
+        Operation::Learn(prepared) if dry_run => foresee(txn, prepared),
+        Operation::Learn(prepared) => stage(txn, prepared),
+        Operation::Unlearn(target) => {
+            let request = Unlearn { targets: vec![target.clone()], dry_run, purge: false };
+            let done = crate::unlearn::unlearn(txn, &request)?;
+            let docid = done.documents.first().or(done.edited.first()).cloned();
+            Ok(document(docid, Outcome::Removed, done.sections))
+        }
+        Operation::Skill(skill) => {
+            let outcome = stage_skill(txn, skill)?;
+            let kbid = SectionId::of(&MediaType::markdown(), skill.text().as_bytes());
+            Ok(LearnedDocument { warnings: skill.lint(), ..document(Some(skill.docid()), outcome, vec![kbid]) })
+        }
+        Operation::Agent(agent) => {
+            let (docid, outcome) = stage_agent(txn, agent)?;
+            Ok(document(Some(docid), outcome, Vec::new()))
+        }
+    }
+}
+
+fn done(line: u64, op: &str, document: LearnedDocument) -> ImportLine {
+    ImportLine {
+        line,
+        ok: true,
+        op: Some(op.to_owned()),
+        docid: document.docid,
+        outcome: document.outcome,
+        kbids: document.kbids,
+        warnings: document.warnings,
+        error: None,
+    }
+}
+
+fn not_done(line: u64, op: Option<&str>, error: &StoreError) -> ImportLine {
+    let message = failed(None, error).warnings.into_iter().next().map(|warning| warning.message).unwrap_or_default();
+    ImportLine {
+        line,
+        ok: false,
+        op: op.map(str::to_owned),
+        docid: None,
+        outcome: Outcome::Failed,
+        kbids: Vec::new(),
+        warnings: Vec::new(),
+        error: Some(ImportError { code: error.code().to_owned(), message }),
+    }
+}

@@ -1,0 +1,286 @@
+//! Searching: from a request to an answer with titles, lines and snippets.
+//!
+//! **Invariant:** an answer is of one generation. Where the index cannot be used the answer comes from a scan, and says
+//! so if that had to stop early.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use kb_core::{DocId, Hit, Mode, OtherSection, SearchReport, SectionId, Stage, Verdict};
+use kb_search::{
+    DateBound, Markup, Matcher, Ranked, RankedHit, SearchOptions, Searcher, SegmentError, Texts, parse, parse_phrase,
+    snippet,
+};
+
+use crate::error::StoreError;
+use crate::index::{Index, analyzer, markup_of, scan};
+use crate::knowledge_base::KnowledgeBase;
+use crate::manifest::{Manifest, Role};
+use crate::prepare::hash16;
+use crate::read::type_name;
+use crate::request::Search;
+use crate::snapshot::Snapshot;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// Text that is searched without an index, in bytes; about a second's work.
+const SCAN_BYTES: u64 = 32 << 20;
+/// The longest query, in bytes; what goes beyond is not read.
+const MAX_QUERY: usize = 64 << 10;
+/// Length of a snippet in characters.
+const SNIPPET_CHARS: usize = 240;
+/// A source larger than this is not read again to see whether it changed: its time and length speak for it.
+const MAX_SOURCE_CHECK: u64 = 16 << 20;
+
+impl KnowledgeBase {
+    /// Answers a query. Every text is one; only a filter, a limit or a cursor can be wrong.
+    pub fn search(&self, request: &Search) -> Result<SearchReport> {
+        let snapshot = self.snapshot()?;
+        let options = options(request, snapshot.head.generation)?;
+        let text = cut(&request.query);
+        let analyzer = analyzer();
+        let query = if request.mode == Mode::Phrase { parse_phrase(text, &analyzer) } else { parse(text, &analyzer) };
+        let texts = StoredTexts { snapshot: &snapshot, manifests: RefCell::default() };
+
+        let index = snapshot.index.get_or_init(|| Index::open(&*snapshot.storage, &snapshot.head));
+        let mut incomplete = None;
+        let answer = match &index.problem {
+            None => Searcher::new(index.segments.clone(), analyzer.clone())
+                .search(&query, &options, &texts)
+                .map_err(|error| error.to_string()),
+            Some(problem) => Err(problem.to_string()),
+        };
+        let ranked = match answer {
+            Ok(ranked) => ranked,
+            Err(problem) => {
+                let (segments, complete) = scan(&snapshot, SCAN_BYTES)?;
+                incomplete = Some(if complete {
+                    format!("{problem}; all documents were read instead")
+                } else {
+                    format!("{problem}; only the first {} MB of text were read", SCAN_BYTES >> 20)
+                });
+                let searcher = Searcher::new(segments, analyzer.clone());
+                let mut ranked = searcher.search(&query, &options, &texts).map_err(|error| unreadable(&error))?;
+                ranked.total_is_exact &= complete;
+                ranked
+            }
+        };
+        let matcher = matcher(&query, &ranked, &analyzer);
+        let mut hits = Vec::with_capacity(ranked.hits.len());
+        for hit in &ranked.hits {
+            hits.extend(self.hit(&texts, &matcher, hit, request.check_sources)?);
+        }
+        let next = options.offset + ranked.hits.len();
+        Ok(SearchReport {
+            query: request.query.clone(),
+            mode: request.mode,
+            stage: ranked.stage,
+            verdict: if hits.is_empty() { Verdict::Unanswered } else { ranked.verdict },
+            total: ranked.total,
+            total_is_exact: ranked.total_is_exact,
+            generation: snapshot.head.generation,
+            dropped: ranked.dropped,
+            corrected: ranked.corrected,
+            cursor: ranked.has_more.then(|| format!("{}.{next}", snapshot.head.generation)),
+            incomplete,
+            hits,
+        })
+    }
+
+    fn hit(
+        &self,
+        texts: &StoredTexts<'_>,
+        matcher: &Matcher,
+        ranked: &RankedHit,
+        check_source: bool,
+    ) -> Result<Option<Hit>> {
+        let Some(manifest) = texts.manifest(&ranked.docid) else { return Ok(None) };
+        let at = ranked.position as usize;
+        let Some(section) = manifest.sections.get(at) else { return Ok(None) };
+        let text = match texts.snapshot.section(section.kbid) {
+            Ok(Some((media_type, bytes))) if media_type.is_text() => String::from_utf8_lossy(&bytes).into_owned(),
+            // A damaged section is still named; only its text cannot be shown.
+            Ok(_) | Err(StoreError::Damaged { .. }) => String::new(),
+            Err(error) => return Err(error),
+        };
+        let excerpt = snippet(&text, markup_of(&manifest.media_type), matcher, section.line, SNIPPET_CHARS);
+        let path = |at: usize| manifest.heading_path(at).into_iter().map(str::to_owned).collect();
+        let more = ranked.more.iter().filter_map(|other| {
+            let at = other.position as usize;
+            let section = manifest.sections.get(at)?;
+            Some(OtherSection { kbid: section.kbid, heading_path: path(at), line: section.line, score: other.score })
+        });
+        let source = manifest.source.as_ref();
+        Ok(Some(Hit {
+            kbid: section.kbid,
+            docid: manifest.docid.clone(),
+            title: manifest.title.clone(),
+            heading_path: path(at),
+            level: section.level,
+            parent: section.parent.and_then(|p| manifest.sections.get(p as usize)).map(|s| s.kbid),
+            source: source.map(|source| source.name.clone()),
+            line: excerpt.match_line,
+            score: ranked.score,
+            confidence: ranked.confidence,
+            matched_terms: ranked.matched.clone(),
+            snippet: excerpt.snippet.text,
+            highlights: excerpt.snippet.highlights,
+            snippet_line: excerpt.snippet.line,
+            more: more.collect(),
+            also_in: same_section(texts, section.kbid, &ranked.also_in),
+            stale: if check_source { self.staleness(&manifest) } else { None },
+        }))
+    }
+
+    /// Says whether a document's source file is `changed` or `gone`; `None` where it is as learned, or no file.
+    fn staleness(&self, manifest: &Manifest) -> Option<String> {
+        let source = manifest.source.as_ref().filter(|source| source.modified != 0)?;
+        let path = self.source_path(&source.name);
+        let metadata = match std::fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Some("gone".to_owned()),
+            Err(_) => return None,
+        };
+        if metadata.len() != source.len {
+            return Some("changed".to_owned());
+        }
+        if crate::walk::modified(&metadata) == source.modified || metadata.len() > MAX_SOURCE_CHECK {
+            return None;
+        }
+        let bytes = std::fs::read(&path).ok()?;
+        (hash16(&bytes) != source.hash).then(|| "changed".to_owned())
+    }
+
+    /// Returns where a source lies: names are relative to the folder that holds the database, or absolute.
+    pub(crate) fn source_path(&self, name: &str) -> PathBuf {
+        self.base_folder().join(name)
+    }
+
+    /// Returns the folder that holds the database.
+    pub(crate) fn base_folder(&self) -> PathBuf {
+        let path = std::path::absolute(self.path()).unwrap_or_else(|_| self.path().to_owned());
+        let path = path.canonicalize().unwrap_or(path);
+        path.parent().unwrap_or_else(|| Path::new("/")).to_owned()
+    }
+}
+
+fn options(request: &Search, generation: u64) -> Result<SearchOptions> {
+    let invalid = |field, reason: String| StoreError::Invalid { field, reason };
+    if request.limit == 0 || request.limit > 100 {
+        return Err(invalid("limit", format!("{} is not from 1 to 100", request.limit)));
+    }
+    let offset = match &request.cursor {
+        None => 0,
+        Some(cursor) => {
+            let parts = cursor.split_once('.').and_then(|(g, at)| Some((g.parse::<u64>().ok()?, at.parse().ok()?)));
+            match parts {
+                None => return Err(invalid("cursor", format!("`{cursor}` is not one that an answer gave"))),
+                Some((given, _)) if given != generation => {
+                    let reason = "the base has changed since that answer; search again from the beginning";
+                    return Err(invalid("cursor", reason.to_owned()));
+                }
+                Some((_, at)) => at,
+            }
+        }
+    };
+    let bound = |field, text: &Option<String>, end: bool| -> Result<Option<DateBound>> {
+        match text {
+            None => Ok(None),
+            Some(text) => {
+                let bound: kb_core::DocDate =
+                    text.parse().map_err(|error: kb_core::DateError| invalid(field, error.to_string()))?;
+                Ok(Some(bound.instant().map_or_else(
+                    || DateBound::Day(if end { bound.last_day() } else { bound.first_day() } as i32),
+                    |instant| DateBound::Instant(instant.seconds()),
+                )))
+            }
+        }
+    };
+    let mut filters = kb_search::Filters {
+        tags: request.tags.iter().map(|tag| analyzer().fold(tag)).collect(),
+        types: request.types.iter().map(|text| analyzer().fold(&type_name(text))).collect(),
+        sources: request.sources.clone(),
+        docids: request.docids.clone(),
+        ..kb_search::Filters::default()
+    };
+    // A folder named as a source means everything below it.
+    let below: Vec<String> = filters
+        .sources
+        .iter()
+        .filter(|s| !s.ends_with('*'))
+        .map(|s| format!("{}/*", s.trim_end_matches('/')))
+        .collect();
+    filters.sources.extend(below);
+    Ok(SearchOptions {
+        mode: request.mode,
+        limit: request.limit,
+        offset,
+        filters,
+        since: bound("since", &request.since, false)?,
+        until: bound("until", &request.until, true)?,
+        count: false,
+    })
+}
+
+/// Returns as much of a query as is read, cut at a character.
+fn cut(query: &str) -> &str {
+    &query[..query.floor_char_boundary(MAX_QUERY)]
+}
+
+/// Returns what finds the words in the text of the hits: those of the query, and those that they were read as.
+fn matcher(query: &kb_search::ParsedQuery, ranked: &Ranked, analyzer: &kb_search::Analyzer) -> Matcher {
+    let mut matcher = Matcher::new(query, analyzer);
+    if ranked.stage != Stage::None {
+        for correction in &ranked.corrected {
+            if let Some(clause) = query.clauses.iter().position(|clause| clause.typed == correction.from) {
+                correction.to.iter().for_each(|term| matcher.also(clause, term));
+            }
+        }
+    }
+    matcher
+}
+
+fn unreadable(error: &SegmentError) -> StoreError {
+    StoreError::Damaged { file: "index".to_owned(), offset: 0, kbid: None, detail: error.to_string() }
+}
+
+/// Keeps those documents that really hold this section: the index knows only the first half of a kbid.
+fn same_section(texts: &StoredTexts<'_>, id: SectionId, docids: &[String]) -> Vec<DocId> {
+    let holds = |docid: &&String| {
+        texts.manifest(docid).is_some_and(|manifest| manifest.sections.iter().any(|section| section.kbid == id))
+    };
+    docids.iter().filter(holds).filter_map(|docid| docid.parse().ok()).collect()
+}
+
+/// The texts of a snapshot, with the manifests that were read for one answer.
+struct StoredTexts<'s> {
+    snapshot: &'s Snapshot,
+    manifests: RefCell<HashMap<String, Option<Rc<Manifest>>>>,
+}
+
+impl StoredTexts<'_> {
+    fn manifest(&self, docid: &str) -> Option<Rc<Manifest>> {
+        if let Some(known) = self.manifests.borrow().get(docid) {
+            return known.clone();
+        }
+        let manifest = docid.parse().ok().and_then(|id| self.snapshot.manifest(&id).ok().flatten()).map(Rc::new);
+        self.manifests.borrow_mut().insert(docid.to_owned(), manifest.clone());
+        manifest
+    }
+}
+
+impl Texts for StoredTexts<'_> {
+    fn text(&self, docid: &str, position: u32) -> Option<(Markup, Cow<'_, str>)> {
+        let manifest = self.manifest(docid)?;
+        let section = manifest.sections.get(position as usize).filter(|section| section.role == Role::Text)?;
+        let (media_type, bytes) = self.snapshot.section(section.kbid).ok().flatten()?;
+        Some((markup_of(&media_type), Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())))
+    }
+
+    fn title(&self, docid: &str) -> Option<Cow<'_, str>> {
+        Some(Cow::Owned(self.manifest(docid)?.title.clone()))
+    }
+}

@@ -1,0 +1,266 @@
+//! A database in a directory.
+//!
+//! ```text
+//! head                    replaced by rename
+//! lock                    held by the one writer, and says who that is
+//! packs/HASH.pack         durable before the head names it
+//! index/HASH.idx          not synced: torn or missing, it is made again
+//! packs/tmp-…, index/tmp-…, tmp-head…    unfinished
+//! ```
+//!
+//! **Invariant:** a durable file costs two syncs (itself, its folder), a swap of the head two more; so a commit of one
+//! pack costs four.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::{Area, Bytes, FileName, Fs, FsFile, FsLock, Listing, Object, Storage, Upload, WriterLock};
+use crate::error::{IoContext, LockHolder, StoreError};
+
+/// A database directory on a file system.
+#[derive(Debug)]
+pub struct LocalStorage<F> {
+    fs: Arc<F>,
+    root: PathBuf,
+    counter: AtomicU64,
+}
+
+impl<F: Fs> LocalStorage<F> {
+    /// Returns the storage in this directory, which need not exist yet.
+    pub fn new(fs: F, root: impl Into<PathBuf>) -> Self {
+        Self { fs: Arc::new(fs), root: root.into(), counter: AtomicU64::new(0) }
+    }
+
+    /// Creates the directories of a new database; those that are there stay.
+    pub fn create_directories(&self) -> Result<(), StoreError> {
+        for dir in [self.root.clone(), self.dir(Area::Packs), self.dir(Area::Index)] {
+            self.fs.create_dir(&dir).io("create", &dir)?;
+        }
+        self.fs.sync_dir(&self.root).io("sync", &self.root)
+    }
+
+    fn dir(&self, area: Area) -> PathBuf {
+        self.root.join(match area {
+            Area::Packs => "packs",
+            Area::Index => "index",
+        })
+    }
+
+    fn path(&self, name: FileName) -> PathBuf {
+        self.root.join(name.to_string())
+    }
+
+    fn temporary(&self, dir: &Path) -> PathBuf {
+        let n = self.counter.fetch_add(1, Ordering::Relaxed);
+        dir.join(format!("tmp-{}-{n}", std::process::id()))
+    }
+
+    /// Creates a temporary file, over one that a dead process of the same number left.
+    fn create_temporary(&self, dir: &Path) -> Result<(PathBuf, Box<dyn FsFile>), StoreError> {
+        loop {
+            let path = self.temporary(dir);
+            match self.fs.create(&path) {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                other => return Ok((path.clone(), other.io("create", &path)?)),
+            }
+        }
+    }
+
+    fn read_lock_note(&self) -> Option<LockHolder> {
+        let text = String::from_utf8(self.fs.read(&self.root.join("lock")).ok()?).ok()?;
+        let mut parts = text.trim_end().splitn(3, '\t');
+        Some(LockHolder {
+            pid: parts.next()?.parse().ok()?,
+            since: parts.next()?.to_owned(),
+            command: parts.next()?.to_owned(),
+        })
+    }
+}
+
+impl<F: Fs> Storage for LocalStorage<F> {
+    fn location(&self) -> PathBuf {
+        self.root.clone()
+    }
+
+    fn head(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.root.join("head");
+        match self.fs.read(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            other => other.io("read", &path).map(Some),
+        }
+    }
+
+    fn swap_head(&self, expected: Option<&[u8]>, new: &[u8]) -> Result<bool, StoreError> {
+        if self.head()?.as_deref() != expected {
+            return Ok(false);
+        }
+        let head = self.root.join("head");
+        let (temporary, mut file) = self.create_temporary(&self.root)?;
+        let written = file.write_all(new).io("write", &temporary).and_then(|()| file.sync().io("sync", &temporary));
+        if let Err(error) = written {
+            drop(file);
+            let _ = self.fs.remove(&temporary);
+            return Err(error);
+        }
+        drop(file);
+        self.fs.rename(&temporary, &head).io("replace", &head)?;
+        self.fs.sync_dir(&self.root).io("sync", &self.root)?;
+        Ok(true)
+    }
+
+    fn open(&self, name: FileName) -> Result<Option<Arc<dyn Object>>, StoreError> {
+        let path = self.path(name);
+        match self.fs.open(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            other => Ok(Some(Arc::new(LocalObject(other.io("open", &path)?)))),
+        }
+    }
+
+    fn upload(&self, area: Area) -> Result<Box<dyn Upload>, StoreError> {
+        let dir = self.dir(area);
+        let (temporary, file) = self.create_temporary(&dir)?;
+        Ok(Box::new(LocalUpload {
+            fs: Arc::clone(&self.fs),
+            root: self.root.clone(),
+            dir,
+            temporary,
+            file: Some(file),
+        }))
+    }
+
+    fn list(&self) -> Result<Listing, StoreError> {
+        let mut listing = Listing::default();
+        for area in [Area::Packs, Area::Index] {
+            let dir = self.dir(area);
+            let names = match self.fs.list(&dir) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                other => other.io("list", &dir)?,
+            };
+            for (name, len) in names {
+                let full = format!("{}/{name}", if area == Area::Packs { "packs" } else { "index" });
+                match FileName::parse(&full) {
+                    Some(name) => listing.files.push((name, len)),
+                    None => listing.unfinished.push(full),
+                }
+            }
+        }
+        let names = self.fs.list(&self.root).io("list", &self.root)?;
+        listing.unfinished.extend(names.into_iter().map(|(name, _)| name).filter(|name| name.starts_with("tmp-")));
+        Ok(listing)
+    }
+
+    fn delete(&self, name: FileName) -> Result<bool, StoreError> {
+        let path = self.path(name);
+        match self.fs.remove(&path) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(true),
+            // A system that does not delete open files: the file stays listed and is tried again.
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied && cfg!(windows) => Ok(false),
+            Err(e) => Err(e).io("delete", &path),
+        }
+    }
+
+    fn delete_unfinished(&self, name: &str) -> Result<(), StoreError> {
+        let path = self.root.join(name);
+        match self.fs.remove(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other.io("delete", &path),
+        }
+    }
+
+    fn lock(&self, wait: Duration, holder: &LockHolder) -> Result<Box<dyn WriterLock>, StoreError> {
+        let path = self.root.join("lock");
+        let command = holder.command.replace(['\t', '\n'], " ");
+        let note = format!("{}\t{}\t{command}\n", holder.pid, holder.since);
+        let started = std::time::Instant::now();
+        for attempt in 0.. {
+            if let Some(lock) = self.fs.try_lock(&path, &note).io("lock", &path)? {
+                return Ok(Box::new(LocalLock(lock)));
+            }
+            if started.elapsed() >= wait {
+                break;
+            }
+            self.fs.pause(attempt);
+        }
+        Err(StoreError::Busy { holder: self.read_lock_note(), waited: started.elapsed() })
+    }
+
+    fn lock_state(&self) -> Result<(Option<LockHolder>, bool), StoreError> {
+        let path = self.root.join("lock");
+        let held = self.fs.is_locked(&path).io("look at the lock of", &path)?;
+        Ok((self.read_lock_note(), held))
+    }
+}
+
+#[derive(Debug)]
+struct LocalObject(Bytes);
+
+impl Object for LocalObject {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn bytes(&self, range: Range<u64>) -> io::Result<&[u8]> {
+        let start = usize::try_from(range.start).ok();
+        let end = usize::try_from(range.end).ok();
+        start
+            .zip(end)
+            .and_then(|(start, end)| self.0.get(start..end))
+            .ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends too early"))
+    }
+}
+
+#[derive(Debug)]
+struct LocalLock(#[expect(dead_code, reason = "held, not used")] Box<dyn FsLock>);
+
+impl WriterLock for LocalLock {}
+
+struct LocalUpload<F: Fs> {
+    fs: Arc<F>,
+    root: PathBuf,
+    dir: PathBuf,
+    temporary: PathBuf,
+    file: Option<Box<dyn FsFile>>,
+}
+
+impl<F: Fs> io::Write for LocalUpload<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.as_mut().map_or_else(|| Err(io::ErrorKind::NotConnected.into()), |file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), std::io::Write::flush)
+    }
+}
+
+impl<F: Fs> Upload for LocalUpload<F> {
+    fn finish(mut self: Box<Self>, name: FileName, durable: bool) -> Result<(), StoreError> {
+        let path = self.root.join(name.to_string());
+        if let Some(mut file) = self.file.take() {
+            file.flush().io("write", &self.temporary)?;
+            if durable {
+                file.sync().io("sync", &self.temporary)?;
+            }
+        }
+        self.fs.rename(&self.temporary, &path).io("name", &path)?;
+        if durable {
+            self.fs.sync_dir(&self.dir).io("sync", &self.dir)?;
+        }
+        // The temporary name is free again: nothing is left for `drop` to remove.
+        self.temporary = PathBuf::new();
+        Ok(())
+    }
+}
+
+impl<F: Fs> Drop for LocalUpload<F> {
+    fn drop(&mut self) {
+        self.file = None;
+        if !self.temporary.as_os_str().is_empty() {
+            let _ = self.fs.remove(&self.temporary);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Unlearning sections and documents.
+//!
+//! **Invariant:** once an unlearn is durable no operation returns the text any more, kept revisions included. A section
+//! that another document lists, in its current revision or in a kept one, stays readable through it.
+
+use std::collections::BTreeSet;
+
+use kb_core::{DocId, DocumentKind, SectionId, UnlearnReport};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::commit::Txn;
+use crate::error::StoreError;
+use crate::knowledge_base::KnowledgeBase;
+use crate::manifest::Manifest;
+use crate::request::{Target, Unlearn};
+use crate::snapshot::Snapshot;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// What an unlearn comes to, before anything is written.
+#[derive(Default)]
+struct Plan {
+    removed: Vec<Manifest>,
+    /// Documents that lose sections, with those.
+    edited: Vec<(Manifest, FxHashSet<SectionId>)>,
+    /// Sections whose text goes.
+    gone: BTreeSet<SectionId>,
+    /// Sections that other documents keep readable.
+    shared: BTreeSet<SectionId>,
+}
+
+impl KnowledgeBase {
+    /// Takes sections or documents away.
+    ///
+    /// Their text is unreadable at once, in kept revisions too. The bytes leave the disk with the next merge or `gc`
+    /// after the readers' grace; with `purge` they are gone when this returns, and a reader of an older state is told
+    /// so. A target that names nothing is an error, and nothing is done.
+    pub fn unlearn(&self, request: &Unlearn) -> Result<UnlearnReport> {
+        if request.dry_run {
+            let snapshot = self.snapshot()?;
+            let txn = Txn::new(&snapshot, self.now(), 0);
+            let plan = plan(&txn, &request.targets)?;
+            return report(&txn, &plan, snapshot.head.generation, request);
+        }
+        let (mut done, generation) = self.commit(0, |txn| {
+            txn.purge = request.purge;
+            unlearn(txn, request)
+        })?;
+        if request.purge {
+            self.purge(&done.edited)?;
+        }
+        done.generation = if request.purge { self.snapshot()?.head.generation } else { generation };
+        Ok(done)
+    }
+}
+
+/// Stages an unlearn and says what it does.
+pub(crate) fn unlearn(txn: &mut Txn<'_>, request: &Unlearn) -> Result<UnlearnReport> {
+    let plan = plan(txn, &request.targets)?;
+    let done = report(txn, &plan, 0, request)?;
+    crate::skills::note_last_known(txn, &plan.removed, &done.dangling)?;
+    apply(txn, &plan)?;
+    Ok(done)
+}
+
+fn plan(txn: &Txn<'_>, targets: &[Target]) -> Result<Plan> {
+    let mut removed: FxHashMap<DocId, Manifest> = FxHashMap::default();
+    let mut cut: FxHashMap<DocId, (Manifest, FxHashSet<SectionId>)> = FxHashMap::default();
+    let mut everywhere: FxHashSet<SectionId> = FxHashSet::default();
+    for target in targets {
+        match target {
+            Target::Document(docid) => {
+                let manifest = txn.manifest(docid)?.ok_or_else(|| not_found(txn.snapshot, docid))?;
+                removed.insert(docid.clone(), manifest);
+            }
+            Target::Occurrence(id, docid) => {
+                let manifest = txn.manifest(docid)?.ok_or_else(|| not_found(txn.snapshot, docid))?;
+                if !manifest.sections.iter().any(|section| section.kbid == *id) {
+                    return Err(StoreError::SectionNotFound { id: format!("{id} in {docid}") });
+                }
+                cut.entry(docid.clone()).or_insert_with(|| (manifest, FxHashSet::default())).1.insert(*id);
+            }
+            Target::Section(id) => {
+                if !txn.has_section(*id) {
+                    return Err(StoreError::SectionNotFound { id: id.to_string() });
+                }
+                everywhere.insert(*id);
+            }
+            Target::Tag(tag) => {
+                let wanted = tag.to_lowercase();
+                collect(txn, &mut removed, |m| m.tags.iter().any(|own| own.to_lowercase() == wanted))?;
+            }
+            Target::Source(source) => collect(txn, &mut removed, |m| is_from(m, source))?,
+        }
+    }
+    if !everywhere.is_empty() {
+        txn.each_manifest(|manifest| {
+            let hit: Vec<SectionId> =
+                manifest.sections.iter().map(|s| s.kbid).filter(|id| everywhere.contains(id)).collect();
+            if !hit.is_empty() {
+                let docid = manifest.docid.clone();
+                cut.entry(docid).or_insert_with(|| (manifest, FxHashSet::default())).1.extend(hit);
+            }
+            Ok(())
+        })?;
+    }
+    let mut plan = Plan { gone: everywhere.iter().copied().collect(), ..Plan::default() };
+    for (docid, (manifest, sections)) in cut {
+        // A skill or an agent is one section: without it, it is not there.
+        if removed.contains_key(&docid) {
+            continue;
+        }
+        if manifest.kind == DocumentKind::Document {
+            plan.edited.push((manifest, sections));
+        } else {
+            removed.insert(docid, manifest);
+        }
+    }
+    plan.removed = removed.into_values().collect();
+    plan.removed.sort_by(|a, b| a.docid.cmp(&b.docid));
+    plan.edited.sort_by(|a, b| a.0.docid.cmp(&b.0.docid));
+    sort_out_sections(txn, &mut plan)?;
+    Ok(plan)
+}
+
+/// Finds out which of the sections that documents lose are still listed elsewhere.
+fn sort_out_sections(txn: &Txn<'_>, plan: &mut Plan) -> Result<()> {
+    let mut candidates: FxHashSet<SectionId> = FxHashSet::default();
+    for manifest in &plan.removed {
+        candidates.extend(manifest.sections.iter().map(|section| section.kbid));
+        for older in txn.revisions(&manifest.docid)? {
+            candidates.extend(older.sections.iter().map(|section| section.kbid));
+        }
+    }
+    for (_, sections) in &plan.edited {
+        candidates.extend(sections.iter().copied());
+    }
+    candidates.retain(|id| !plan.gone.contains(id) && txn.has_section(*id));
+    if candidates.is_empty() {
+        return Ok(());
+    }
+    let removed: FxHashSet<&DocId> = plan.removed.iter().map(|m| &m.docid).collect();
+    let edited: FxHashMap<&DocId, &FxHashSet<SectionId>> =
+        plan.edited.iter().map(|(m, sections)| (&m.docid, sections)).collect();
+    let mut shared = BTreeSet::new();
+    txn.each_revision(|manifest| {
+        if removed.contains(&manifest.docid) {
+            return;
+        }
+        let cut = edited.get(&manifest.docid);
+        for section in &manifest.sections {
+            if candidates.contains(&section.kbid) && !cut.is_some_and(|cut| cut.contains(&section.kbid)) {
+                shared.insert(section.kbid);
+            }
+        }
+    })?;
+    plan.gone.extend(candidates.iter().copied().filter(|id| !shared.contains(id)));
+    plan.shared = shared;
+    Ok(())
+}
+
+fn apply(txn: &mut Txn<'_>, plan: &Plan) -> Result<()> {
+    for manifest in &plan.removed {
+        txn.take_manifest(manifest)?;
+    }
+    for (manifest, sections) in &plan.edited {
+        let mut next = without(manifest, sections);
+        next.revision += 1;
+        next.updated = txn.now;
+        txn.put_manifest(next, None)?;
+    }
+    for id in &plan.gone {
+        txn.take_section(*id)?;
+    }
+    Ok(())
+}
+
+/// Returns a manifest without some of its sections; the others keep their lines, and their parents as far as these
+/// are still there.
+fn without(manifest: &Manifest, sections: &FxHashSet<SectionId>) -> Manifest {
+    let mut next = manifest.clone();
+    next.edited = true;
+    next.sections.clear();
+    let mut places: Vec<Option<u32>> = Vec::with_capacity(manifest.sections.len());
+    for section in &manifest.sections {
+        // A section whose parent is gone hangs on the nearest one above that is left.
+        let mut parent = section.parent;
+        let parent = loop {
+            match parent.and_then(|p| places.get(p as usize).map(|place| (p, *place))) {
+                None => break None,
+                Some((_, Some(place))) => break Some(place),
+                Some((p, None)) => parent = manifest.sections[p as usize].parent.filter(|&up| up < p),
+            }
+        };
+        if sections.contains(&section.kbid) {
+            places.push(None);
+        } else {
+            places.push(Some(next.sections.len() as u32));
+            let mut kept = section.clone();
+            kept.parent = parent;
+            next.sections.push(kept);
+        }
+    }
+    // A title taken from a heading goes with it.
+    let is_title = |section: &crate::manifest::SectionEntry| section.heading.as_ref() == Some(&manifest.title);
+    if manifest.sections.iter().any(is_title) && !next.sections.iter().any(is_title) {
+        let heading = next.sections.iter().find_map(|section| section.heading.clone());
+        next.title = heading.unwrap_or_else(|| next.docid.to_string());
+    }
+    next
+}
+
+fn collect(
+    txn: &Txn<'_>,
+    removed: &mut FxHashMap<DocId, Manifest>,
+    mut wanted: impl FnMut(&Manifest) -> bool,
+) -> Result<()> {
+    txn.each_manifest(|manifest| {
+        if wanted(&manifest) {
+            removed.insert(manifest.docid.clone(), manifest);
+        }
+        Ok(())
+    })
+}
+
+/// Says whether a document comes from this source, or from below it where it is a folder.
+pub(crate) fn is_from(manifest: &Manifest, source: &str) -> bool {
+    let folder = source.trim_end_matches('/');
+    manifest.source.as_ref().is_some_and(|own| {
+        own.name == source
+            || own.name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/') || rest.is_empty())
+            || folder == "."
+    })
+}
+
+pub(crate) fn not_found(snapshot: &Snapshot, docid: &DocId) -> StoreError {
+    StoreError::DocumentNotFound { id: docid.to_string(), near: crate::near::documents(snapshot, docid.as_str()) }
+}
+
+fn report(txn: &Txn<'_>, plan: &Plan, generation: u64, request: &Unlearn) -> Result<UnlearnReport> {
+    let skills: FxHashSet<&DocId> =
+        plan.removed.iter().filter(|m| m.kind == DocumentKind::Skill).map(|m| &m.docid).collect();
+    let mut dangling = Vec::new();
+    if !skills.is_empty() {
+        txn.each_manifest(|manifest| {
+            if crate::skills::references(&manifest).iter().any(|(skill, _)| skills.contains(skill)) {
+                dangling.push(manifest.docid);
+            }
+            Ok(())
+        })?;
+        dangling.retain(|docid| plan.removed.iter().all(|manifest| manifest.docid != *docid));
+        dangling.sort();
+    }
+    Ok(UnlearnReport {
+        documents: plan.removed.iter().map(|m| m.docid.clone()).collect(),
+        edited: plan.edited.iter().map(|(m, _)| m.docid.clone()).collect(),
+        sections: plan.gone.iter().copied().collect(),
+        shared: plan.shared.iter().copied().collect(),
+        dangling,
+        generation,
+        purged: request.purge && !request.dry_run,
+        dry_run: request.dry_run,
+    })
+}

@@ -1,0 +1,6 @@
+//! The knowledge base through its public door.
+
+#![expect(clippy::disallowed_methods, reason = "tests write sources, and break files on purpose")]
+
+mod documents;
+mod support;
