@@ -92,6 +92,12 @@ fn the_linter_names_what_does_not_match() {
     assert!(run.exit == 1 && run.text().contains("this") && run.text().contains("that"), "{run}");
     let text = "---\nname: loose\ndescription: Does not match\n---\nUse {{this}}.\n";
     let run = Kb::bare().pipe(["skill", "lint", "--file", "-", "--json"], text);
+    assert_snapshot!(Kb::bare().pipe(["skill", "lint", "--file", "-"], b"\xff"), @r"
+    exit: 1
+    --- stderr
+    error: `stdin` is not UTF-8 text: the first bad byte is at 0
+    hint: convert it to UTF-8, for example with `iconv`, and learn it again
+    ");
     assert_eq!((run.exit, &run.json()["name"], &run.json()["ok"]), (1, &json!("loose"), &json!(false)), "{run}");
 }
 
