@@ -12,7 +12,7 @@ const K1: f32 = 1.2;
 const B_BODY: f32 = 0.6;
 const B_OTHER: f32 = 0.5;
 const TITLE_WEIGHT: f32 = 3.0;
-const HEADING_WEIGHT: f32 = 1.0;
+const HEADING_WEIGHT: f32 = 1.5;
 const TAGS_WEIGHT: f32 = 1.0;
 const TITLE_SHARE: f32 = 0.5;
 const HEADING_SHARE: f32 = 0.25;
@@ -98,6 +98,11 @@ impl Totals {
             *sum = sum.checked_sub(less)?;
         }
         Some(self)
+    }
+
+    /// Returns the average length of a body in positions; 1 if there is none.
+    pub(crate) fn average_body(&self) -> f32 {
+        self.averages()[0]
     }
 
     fn averages(&self) -> [f32; 4] {
