@@ -26,6 +26,7 @@ mod record;
 mod reports;
 mod request;
 mod search;
+mod settings;
 mod skills;
 mod snapshot;
 mod stat_cache;
