@@ -1,11 +1,12 @@
 //! Takes a query through its stages and makes the answer.
 //!
-//! **Invariant:** a later stage speaks only where the earlier ones found nothing; what it dropped or read otherwise
-//! stands in the answer.
+//! **Invariant:** a later stage speaks only where the earlier ones found nothing, or after all that they found; what
+//! was dropped or read otherwise stands in the answer.
 
 use std::cmp::Reverse;
 
 use kb_core::{Correction, Mode, Stage, Verdict};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::collect::{Candidate, Collector};
 use super::evaluate::{Request, SCORE_UNIT, Scope};
@@ -94,6 +95,8 @@ struct Search<'a, S> {
 /// What a stage found.
 struct Found<'s> {
     stage: Stage,
+    /// Every word that is kept has to match.
+    all: bool,
     keep: Vec<bool>,
     request: Request,
     candidates: Vec<Candidate<'s>>,
@@ -173,8 +176,12 @@ impl<S: Source> Search<'_, S> {
         let page_end = self.options.offset.saturating_add(self.options.limit);
         let mut keep = RERANKED.max(page_end.saturating_add(1));
         loop {
-            let found = self.stages(keep)?;
-            let (mut hits, duplicates) = self.collapse(self.rank(&found)?)?;
+            let mut found = self.stages(keep)?;
+            let mut ranking = self.rank(&found)?;
+            if self.options.mode == Mode::Auto && found.all && !found.full && ranking.len() <= page_end {
+                self.fill(&mut found, &mut ranking, keep)?;
+            }
+            let (mut hits, duplicates) = self.collapse(ranking)?;
             if hits.len() <= page_end && found.full && duplicates > 0 && keep < 1 << 20 {
                 keep *= 4;
                 continue;
@@ -184,12 +191,30 @@ impl<S: Source> Search<'_, S> {
         }
     }
 
+    /// Adds the documents that hold some of the words after those that hold all, which do not fill the page.
+    fn fill<'s>(
+        &'s self,
+        found: &mut Found<'s>,
+        ranking: &mut Vec<Ranking<'s>>,
+        limit: usize,
+    ) -> Result<(), SegmentError> {
+        let known = self.plan.wanted.iter().map(|planned| planned.known).collect();
+        let rest = self.collect(found.stage, known, false, limit)?;
+        let held: FxHashSet<&str> = ranking.iter().map(|ranking| ranking.candidate.docid.0).collect();
+        let others = self.rank(&rest)?.into_iter().filter(|ranking| !held.contains(ranking.candidate.docid.0));
+        ranking.extend(others);
+        (found.total, found.exact, found.full) = (rest.total, rest.exact, rest.full);
+        found.request = rest.request;
+        Ok(())
+    }
+
     /// Goes through the stages until one finds something.
     fn stages(&self, limit: usize) -> Result<Found<'_>, SegmentError> {
         let wanted = &self.plan.wanted;
         let all = vec![true; wanted.len()];
         let nothing = |keep: Vec<bool>| Found {
             stage: Stage::None,
+            all: false,
             keep,
             request: Request::default(),
             candidates: Vec::new(),
@@ -241,7 +266,7 @@ impl<S: Source> Search<'_, S> {
         }
         let (total, exact, full) = (collector.total, collector.is_exact(), collector.is_full());
         let candidates = collector.into_sorted();
-        Ok(Found { stage, keep, request, candidates, total: total.min(count), exact, full })
+        Ok(Found { stage, all, keep, request, candidates, total: total.min(count), exact, full })
     }
 
     /// Looks at the best candidates again, and orders them by the sum of both scores.
@@ -269,7 +294,7 @@ impl<S: Source> Search<'_, S> {
 
     /// Makes one hit of equal sections; returns how many were left out.
     fn collapse<'s>(&self, ranking: Vec<Ranking<'s>>) -> Result<(Vec<Distinct<'s>>, usize), SegmentError> {
-        let mut places: rustc_hash::FxHashMap<u64, usize> = rustc_hash::FxHashMap::default();
+        let mut places: FxHashMap<u64, usize> = FxHashMap::default();
         let mut hits: Vec<Distinct<'s>> = Vec::with_capacity(ranking.len());
         let mut duplicates = 0;
         for ranking in ranking {

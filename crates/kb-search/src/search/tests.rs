@@ -53,7 +53,8 @@ fn texts(texts: &[&str]) -> Vec<TestDocument> {
 #[test]
 fn an_identifier_is_found_whole_first_and_by_its_parts() {
     let documents = texts(&["Ruling LAW-0077 adopted", "LAW memo", "0077 bolts", "call flush_ring_buffer()"]);
-    assert_eq!(docids(&ask(&documents, "LAW-0077", Mode::Auto)), ["d0"]);
+    assert_eq!(docids(&ask(&documents, "LAW-0077", Mode::Auto)), ["d0", "d1", "d2"]);
+    assert_eq!(docids(&ask(&documents, "LAW-0077", Mode::All)), ["d0"]);
     assert_eq!(docids(&ask(&documents, "\"LAW-0077\"", Mode::Auto)), ["d0"]);
     assert_eq!(docids(&ask(&documents, "law 0077", Mode::Auto))[0], "d0");
     for query in ["flush_ring_buffer", "ring buffer", "flush_ring", "\"ring buffer\""] {
