@@ -27,8 +27,10 @@ const RERANKED: usize = 200;
 const COUNTED: u64 = 1000;
 /// Where the lists are no longer than this together, all documents are counted.
 const CHEAP: u64 = 20_000;
-/// Documents whose text is looked at.
-const TEXTS: usize = 50;
+/// Documents whose text is looked at for the forms of words.
+const TEXTS: usize = 10;
+/// Documents whose text is looked at for quoted phrases.
+const QUOTED_TEXTS: usize = 50;
 /// Other sections of a hit.
 const MORE: usize = 5;
 /// Other documents of a hit.
@@ -113,6 +115,8 @@ struct Ranking<'s> {
     candidate: Candidate<'s>,
     look: Look,
     score: u32,
+    /// It does not hold all words, and comes after those that do.
+    filled: bool,
 }
 
 impl<S: Source> Search<'_, S> {
@@ -177,11 +181,12 @@ impl<S: Source> Search<'_, S> {
         let mut keep = RERANKED.max(page_end.saturating_add(1));
         loop {
             let mut found = self.stages(keep)?;
-            let mut ranking = self.rank(&found)?;
-            if self.options.mode == Mode::Auto && found.all && !found.full && ranking.len() <= page_end {
+            let (mut hits, mut duplicates) = self.collapse(self.rank(&found)?)?;
+            if self.options.mode == Mode::Auto && found.all && !found.full && hits.len() <= page_end {
+                let mut ranking = self.rank(&found)?;
                 self.fill(&mut found, &mut ranking, keep)?;
+                (hits, duplicates) = self.collapse(ranking)?;
             }
-            let (mut hits, duplicates) = self.collapse(ranking)?;
             if hits.len() <= page_end && found.full && duplicates > 0 && keep < 1 << 20 {
                 keep *= 4;
                 continue;
@@ -202,7 +207,7 @@ impl<S: Source> Search<'_, S> {
         let rest = self.collect(found.stage, known, false, limit)?;
         let held: FxHashSet<&str> = ranking.iter().map(|ranking| ranking.candidate.docid.0).collect();
         let others = self.rank(&rest)?.into_iter().filter(|ranking| !held.contains(ranking.candidate.docid.0));
-        ranking.extend(others);
+        ranking.extend(others.map(|other| Ranking { filled: true, ..other }));
         (found.total, found.exact, found.full) = (rest.total, rest.exact, rest.full);
         found.request = rest.request;
         Ok(())
@@ -275,7 +280,7 @@ impl<S: Source> Search<'_, S> {
         let mut ranking: Vec<Ranking<'s>> = found
             .candidates
             .iter()
-            .map(|&candidate| Ranking { candidate, look: Look::default(), score: candidate.score })
+            .map(|&candidate| Ranking { candidate, look: Look::default(), score: candidate.score, filled: false })
             .collect();
         let best = ranking.len().min(RERANKED);
         let (best, _) = ranking.split_at_mut(best);
@@ -322,7 +327,8 @@ impl<S: Source> Search<'_, S> {
             return 0;
         }
         let matcher = Matcher::new(self.query, &self.searcher.analyzer);
-        let count = hits.len().min(if quoted { TEXTS } else { 2 * self.options.limit.min(TEXTS / 2) });
+        // The same ones whatever page is asked for, so that pages follow each other.
+        let count = hits.len().min(if quoted { QUOTED_TEXTS } else { TEXTS });
         let before = hits.len();
         let rest = hits.split_off(count);
         hits.retain_mut(|(ranking, _, _)| {
@@ -350,7 +356,7 @@ impl<S: Source> Search<'_, S> {
             ranking.score = ranking.score.saturating_add((EXACT * bonus * SCORE_UNIT) as u32);
             true
         });
-        hits.sort_by_key(|(ranking, _, _)| (Reverse(ranking.score), ranking.candidate.docid.0));
+        hits.sort_by_key(|(ranking, _, _)| (ranking.filled, Reverse(ranking.score), ranking.candidate.docid.0));
         hits.extend(rest);
         before - hits.len()
     }
@@ -386,7 +392,7 @@ impl<S: Source> Search<'_, S> {
         Ok(Ranked {
             has_more,
             total: if gone { 0 } else { found.total.saturating_sub(dropped as u64) },
-            total_is_exact: found.exact && (dropped == 0 || found.total <= TEXTS as u64),
+            total_is_exact: found.exact && (dropped == 0 || found.total <= QUOTED_TEXTS as u64),
             stage: if gone { Stage::None } else { found.stage },
             verdict,
             dropped: self.plan.dropped(&found.keep),
