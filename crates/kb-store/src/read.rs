@@ -256,7 +256,9 @@ pub(crate) fn occurrences(snapshot: &Snapshot, id: SectionId) -> Result<Vec<(Man
     Ok(found)
 }
 
-fn documents_by_index(index: &Index, id: SectionId) -> Option<Vec<DocId>> {
+/// Returns the documents that hold a section, by docid, as far as the first half of its kbid tells; `None` without an
+/// index.
+pub(crate) fn documents_by_index(index: &Index, id: SectionId) -> Option<Vec<DocId>> {
     if index.problem.is_some() {
         return None;
     }

@@ -31,6 +31,9 @@ const CHEAP: u64 = 20_000;
 const TEXTS: usize = 10;
 /// Documents whose text is looked at for quoted phrases.
 const QUOTED_TEXTS: usize = 50;
+/// Where fewer documents than this hold all words, those that hold some follow. It does not hang on the page asked for,
+/// so that totals and pages agree.
+const FEW: usize = 10;
 /// Other sections of a hit.
 const MORE: usize = 5;
 /// Other documents of a hit.
@@ -182,7 +185,7 @@ impl<S: Source> Search<'_, S> {
         loop {
             let mut found = self.stages(keep)?;
             let (mut hits, mut duplicates) = self.collapse(self.rank(&found)?)?;
-            if self.options.mode == Mode::Auto && found.all && !found.full && hits.len() <= page_end {
+            if self.options.mode == Mode::Auto && found.all && !found.full && hits.len() < FEW {
                 let mut ranking = self.rank(&found)?;
                 self.fill(&mut found, &mut ranking, keep)?;
                 (hits, duplicates) = self.collapse(ranking)?;
@@ -196,7 +199,7 @@ impl<S: Source> Search<'_, S> {
         }
     }
 
-    /// Adds the documents that hold some of the words after those that hold all, which do not fill the page.
+    /// Adds the documents that hold some of the words after the few that hold all.
     fn fill<'s>(
         &'s self,
         found: &mut Found<'s>,
