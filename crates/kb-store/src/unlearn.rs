@@ -47,7 +47,7 @@ impl KnowledgeBase {
             unlearn(txn, request)
         })?;
         if request.purge {
-            self.purge(&done.edited)?;
+            self.purge(&done)?;
         }
         done.generation = if request.purge { self.snapshot()?.head.generation } else { generation };
         Ok(done)
@@ -128,7 +128,7 @@ fn sort_out_sections(txn: &Txn<'_>, plan: &mut Plan) -> Result<()> {
     let mut candidates: FxHashSet<SectionId> = FxHashSet::default();
     for manifest in &plan.removed {
         candidates.extend(manifest.sections.iter().map(|section| section.kbid));
-        for older in txn.revisions(&manifest.docid)? {
+        for (_, older) in txn.revisions(&manifest.docid)? {
             candidates.extend(older.sections.iter().map(|section| section.kbid));
         }
     }
@@ -143,14 +143,15 @@ fn sort_out_sections(txn: &Txn<'_>, plan: &mut Plan) -> Result<()> {
     let edited: FxHashMap<&DocId, &FxHashSet<SectionId>> =
         plan.edited.iter().map(|(m, sections)| (&m.docid, sections)).collect();
     let mut shared = BTreeSet::new();
-    txn.each_revision(|manifest| {
-        if removed.contains(&manifest.docid) {
+    txn.each_revision(|kept| {
+        if removed.contains(&kept.manifest.docid) {
             return;
         }
-        let cut = edited.get(&manifest.docid);
-        for section in &manifest.sections {
-            if candidates.contains(&section.kbid) && !cut.is_some_and(|cut| cut.contains(&section.kbid)) {
-                shared.insert(section.kbid);
+        let cut = edited.get(&kept.manifest.docid);
+        for id in kept.manifest.sections.iter().map(|section| section.kbid) {
+            let is_asked = candidates.contains(&id) && !shared.contains(&id);
+            if is_asked && !cut.is_some_and(|cut| cut.contains(&id)) && kept.keeps(id, |id| txn.born(id)) {
+                shared.insert(id);
             }
         }
     })?;

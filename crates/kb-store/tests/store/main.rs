@@ -3,4 +3,5 @@
 #![expect(clippy::disallowed_methods, reason = "tests write sources, and break files on purpose")]
 
 mod documents;
+mod history;
 mod support;

@@ -1,0 +1,149 @@
+//! What kept revisions keep, and that nothing which was unlearned comes back through them.
+
+use kb_core::SectionId;
+use kb_store::{Gc, ImportOptions, Silent, StoreError, Target, Text, Unlearn};
+
+use crate::documents::files_holding;
+use crate::support::{Base, id, kbid, pass, text};
+
+const SECRET: &str = "## Secret key\n\nhunter2 xyzzy\n\n";
+
+fn is_readable(base: &Base, id: SectionId) -> bool {
+    match base.kb.section_bytes(id) {
+        Ok(_) => true,
+        Err(StoreError::SectionNotFound { .. }) => false,
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn ten_revisions_are_listed_and_gc_drops_the_others() {
+    let base = Base::new();
+    let source = |i: usize| format!("# A\n\nrevision {i}\n");
+    for i in 1..=14 {
+        pass(1);
+        base.learn("a", &source(i));
+    }
+    let history = base.kb.history(&id("a")).expect("it is there");
+    let numbers: Vec<u32> = history.revisions.iter().map(|revision| revision.revision).collect();
+    assert_eq!(numbers, (5..=14).rev().collect::<Vec<_>>());
+    let generations: Vec<u64> = history.revisions.iter().map(|revision| revision.generation).collect();
+    assert_eq!(generations, (5..=14).rev().collect::<Vec<_>>());
+    assert_eq!(history.revisions[9].kbids, [kbid(&source(5))]);
+
+    let report = base.kb.gc(&Gc::default(), &mut Silent).expect("collected");
+    assert_eq!((report.revisions_removed, report.sections_removed), (4, 4));
+    assert!(!is_readable(&base, kbid(&source(4))) && is_readable(&base, kbid(&source(5))));
+    let report = base.kb.gc(&Gc { history: Some(1) }, &mut Silent).expect("collected");
+    assert_eq!((report.revisions_removed, report.sections_removed), (9, 9));
+    assert_eq!(base.kb.history(&id("a")).expect("it is there").revisions.len(), 1);
+    assert_eq!(base.document("a"), Some(source(14)));
+    assert!(base.problems().is_empty());
+    let report = base.kb.gc(&Gc::default(), &mut Silent).expect("collected");
+    assert_eq!((report.revisions_removed, report.generation), (0, 16), "nothing to do makes no generation");
+}
+
+#[test]
+fn a_text_that_was_unlearned_everywhere_does_not_come_back_when_another_document_had_it_meanwhile() {
+    let base = Base::new();
+    base.learn("a", &format!("# A\n\n{SECRET}"));
+    base.learn("a", "# A\n\n");
+    base.unlearn(Target::Section(kbid(SECRET)));
+    base.learn("b", SECRET);
+    assert!(is_readable(&base, kbid(SECRET)));
+    let done = base.unlearn(Target::Document(id("b")));
+    assert_eq!((done.sections, done.shared), (vec![kbid(SECRET)], vec![]), "the old revision of `a` does not keep it");
+    assert!(!is_readable(&base, kbid(SECRET)));
+}
+
+#[test]
+fn a_text_that_was_unlearned_from_one_document_after_the_other_is_gone() {
+    let base = Base::new();
+    base.learn("a", &format!("# A\n\n{SECRET}"));
+    base.learn("b", SECRET);
+    let done = base.unlearn(Target::Occurrence(kbid(SECRET), id("a")));
+    assert_eq!((done.sections, done.shared), (vec![], vec![kbid(SECRET)]));
+    let done = base.unlearn(Target::Document(id("b")));
+    assert_eq!((done.sections, done.shared), (vec![kbid(SECRET)], vec![]));
+    assert!(!is_readable(&base, kbid(SECRET)));
+}
+
+#[test]
+fn gc_does_not_keep_a_text_for_a_revision_that_it_was_unlearned_from() {
+    let base = Base::new();
+    base.learn("a", &format!("# A\n\n{SECRET}"));
+    base.learn("b", SECRET);
+    base.unlearn(Target::Occurrence(kbid(SECRET), id("a")));
+    base.learn("b", "# B\n");
+    assert!(is_readable(&base, kbid(SECRET)), "a kept revision of `b` lists it");
+    base.kb.gc(&Gc { history: Some(1) }, &mut Silent).expect("collected");
+    assert!(!is_readable(&base, kbid(SECRET)));
+
+    base.learn("b", SECRET);
+    base.learn("b", "# B\n");
+    pass(601);
+    // With all revisions kept `a` still lists it, and still does not keep it.
+    base.kb.gc(&Gc { history: Some(10) }, &mut Silent).expect("collected");
+    assert!(is_readable(&base, kbid(SECRET)));
+    let done = base.unlearn(Target::Document(id("b")));
+    assert_eq!(
+        done.sections,
+        [kbid("# B\n"), kbid(SECRET)]
+            .into_iter()
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn what_one_batch_learns_twice_and_unlearns_is_gone() {
+    let base = Base::new();
+    let lines = format!(
+        "{}\n{}\n{}\n{}\n",
+        serde_json::json!({"op": "learn", "docid": "a", "content": SECRET}),
+        serde_json::json!({"op": "learn", "docid": "a", "content": "# A\n"}),
+        serde_json::json!({"op": "learn", "docid": "b", "content": "# B\n"}),
+        serde_json::json!({"op": "unlearn", "docid": "a"}),
+    );
+    base.kb.import(&mut lines.as_bytes(), &ImportOptions::default(), &mut |line| assert!(line.ok)).expect("imported");
+    assert_eq!((base.document("a"), base.document("b").as_deref()), (None, Some("# B\n")));
+    assert!(!is_readable(&base, kbid(SECRET)) && !is_readable(&base, kbid("# A\n")));
+    assert!(base.kb.history(&id("a")).is_err());
+    assert!(base.problems().is_empty());
+}
+
+#[test]
+fn a_batch_that_unlearns_and_learns_again_begins_at_the_first_revision() {
+    let base = Base::new();
+    base.learn("a", "# Old\n");
+    base.learn("a", &format!("# Older\n\n{SECRET}"));
+    let lines = format!(
+        "{}\n{}\n",
+        serde_json::json!({"op": "unlearn", "docid": "a"}),
+        serde_json::json!({"op": "learn", "docid": "a", "content": "# New\n"}),
+    );
+    base.kb.import(&mut lines.as_bytes(), &ImportOptions::default(), &mut |line| assert!(line.ok)).expect("imported");
+    let history = base.kb.history(&id("a")).expect("it is there");
+    assert_eq!(history.revisions.iter().map(|r| r.revision).collect::<Vec<_>>(), [1]);
+    assert!(!is_readable(&base, kbid(SECRET)) && !is_readable(&base, kbid("# Old\n")));
+    assert!(base.problems().is_empty());
+}
+
+#[test]
+fn a_purge_reaches_old_revisions_of_other_documents() {
+    let base = Base::new();
+    base.learn("old", &format!("# Old\n\n{SECRET}"));
+    base.learn("old", "# Old\n\nwithout\n");
+    base.learn("now", &format!("# Now\n\n{SECRET}"));
+    base.kb
+        .unlearn(&Unlearn { targets: vec![Target::Section(kbid(SECRET))], purge: true, dry_run: false })
+        .expect("purged");
+    for word in ["hunter2", "xyzzy", "secret key"] {
+        assert_eq!(files_holding(&base, word), 0, "{word}");
+    }
+    assert_eq!(base.kb.history(&id("old")).expect("it is there").revisions.len(), 1);
+    assert_eq!(base.document("old").as_deref(), Some("# Old\n\nwithout\n"));
+    assert!(base.problems().is_empty());
+}
+
