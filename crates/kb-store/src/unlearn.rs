@@ -88,9 +88,12 @@ fn plan(txn: &Txn<'_>, targets: &[Target]) -> Result<Plan> {
             }
             Target::Tag(tag) => {
                 let wanted = tag.to_lowercase();
-                collect(txn, &mut removed, |m| m.tags.iter().any(|own| own.to_lowercase() == wanted))?;
+                let has_tag = |m: &Manifest| m.tags.iter().any(|own| own.to_lowercase() == wanted);
+                collect(txn, &mut removed, &format!("with the tag `{tag}`"), has_tag)?;
             }
-            Target::Source(source) => collect(txn, &mut removed, |m| is_from(m, source))?,
+            Target::Source(source) => {
+                collect(txn, &mut removed, &format!("from `{source}`"), |m| is_from(m, source))?;
+            }
         }
     }
     if !everywhere.is_empty() {
@@ -214,14 +217,18 @@ fn without(manifest: &Manifest, sections: &FxHashSet<SectionId>) -> Manifest {
 fn collect(
     txn: &Txn<'_>,
     removed: &mut FxHashMap<DocId, Manifest>,
-    mut wanted: impl FnMut(&Manifest) -> bool,
+    which: &str,
+    wanted: impl Fn(&Manifest) -> bool,
 ) -> Result<()> {
+    let mut any = false;
     txn.each_manifest(|manifest| {
         if wanted(&manifest) {
+            any = true;
             removed.insert(manifest.docid.clone(), manifest);
         }
         Ok(())
-    })
+    })?;
+    if any { Ok(()) } else { Err(StoreError::DocumentNotFound { id: which.to_owned(), near: Vec::new() }) }
 }
 
 /// Says whether a document comes from this source, or from below it where it is a folder.

@@ -147,3 +147,23 @@ fn a_purge_reaches_old_revisions_of_other_documents() {
     assert!(base.problems().is_empty());
 }
 
+#[test]
+fn a_target_that_names_nothing_is_an_error_and_the_others_are_left_alone() {
+    let base = Base::new();
+    base.kb.learn(&Text { tags: vec!["Ops".to_owned()], ..text("a", "# A\n") }).expect("learned");
+    for wrong in [
+        Target::Tag("op".to_owned()),
+        Target::Source("docs".to_owned()),
+        Target::Document(id("b")),
+        Target::Occurrence(kbid("# A\n"), id("b")),
+        Target::Occurrence(kbid("# B\n"), id("a")),
+        Target::Section(kbid("# B\n")),
+    ] {
+        let request = Unlearn { targets: vec![Target::Document(id("a")), wrong.clone()], ..Unlearn::default() };
+        let error = base.kb.unlearn(&request).expect_err("there is none");
+        assert_eq!(error.code(), "not-found", "{wrong:?}");
+        assert!(base.document("a").is_some(), "{wrong:?}");
+    }
+    assert_eq!(base.unlearn(Target::Tag("oPS".to_owned())).documents, [id("a")]);
+    assert_eq!(base.kb.status().expect("status").generation, 2);
+}
