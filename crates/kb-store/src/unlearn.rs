@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::commit::Txn;
 use crate::error::StoreError;
 use crate::knowledge_base::KnowledgeBase;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Role};
 use crate::request::{Target, Unlearn};
 use crate::snapshot::Snapshot;
 
@@ -169,6 +169,9 @@ fn apply(txn: &mut Txn<'_>, plan: &Plan) -> Result<()> {
     }
     for (manifest, sections) in &plan.edited {
         let mut next = without(manifest, sections);
+        for front in manifest.sections.iter().filter(|s| s.role == Role::FrontMatter && sections.contains(&s.kbid)) {
+            forget_front_matter(&mut next, &txn.text(front.kbid));
+        }
         next.revision += 1;
         next.updated = txn.now;
         txn.put_manifest(next, None)?;
@@ -214,6 +217,24 @@ fn without(manifest: &Manifest, sections: &FxHashSet<SectionId>) -> Manifest {
     next
 }
 
+/// Takes out of a manifest what was read from its front matter.
+fn forget_front_matter(manifest: &mut Manifest, text: &str) {
+    let front = kb_core::parse(text, &manifest.media_type);
+    if front.title.as_ref() == Some(&manifest.title) {
+        let heading = manifest.sections.iter().find_map(|section| section.heading.clone());
+        manifest.title = heading.unwrap_or_else(|| manifest.docid.to_string());
+    }
+    if front.description == manifest.description {
+        manifest.description = None;
+    }
+    manifest.tags.retain(|tag| !front.tags.contains(tag));
+    manifest.aliases.clear();
+    "{}".clone_into(&mut manifest.meta);
+    manifest.date = None;
+    manifest.warnings.retain(|warning| !warning.code.starts_with("front-matter"));
+}
+
+/// Adds every document that is wanted; that there is none is an error, as it is for an id.
 fn collect(
     txn: &Txn<'_>,
     removed: &mut FxHashMap<DocId, Manifest>,

@@ -148,6 +148,25 @@ fn a_purge_reaches_old_revisions_of_other_documents() {
 }
 
 #[test]
+fn unlearned_front_matter_takes_what_was_read_from_it_along() {
+    let base = Base::new();
+    let front =
+        "---\ntitle: Plugh plan\ndescription: plugh of it\ntags: [plugh-tag]\nowner: plugh\naliases: [plughs]\n---\n";
+    let given = Text { tags: vec!["given".to_owned()], ..text("a", &format!("{front}\n# Heading\n\nbody\n")) };
+    let front = base.kb.learn(&given).expect("learned").documents[0].kbids[0];
+    let done = base
+        .kb
+        .unlearn(&Unlearn { targets: vec![Target::Section(front)], purge: true, dry_run: false })
+        .expect("purged");
+    assert_eq!(done.edited, [id("a")]);
+    let info = base.kb.describe_document(&id("a")).expect("it is there");
+    assert_eq!((info.title.as_str(), info.description, info.tags), ("Heading", None, vec!["given".to_owned()]));
+    assert!(info.aliases.is_empty() && info.meta.is_empty(), "{:?} {:?}", info.aliases, info.meta);
+    assert_eq!(files_holding(&base, "plugh"), 0);
+    assert_eq!(base.document("a").as_deref(), Some("# Heading\n\nbody\n"));
+}
+
+#[test]
 fn a_target_that_names_nothing_is_an_error_and_the_others_are_left_alone() {
     let base = Base::new();
     base.kb.learn(&Text { tags: vec!["Ops".to_owned()], ..text("a", "# A\n") }).expect("learned");
