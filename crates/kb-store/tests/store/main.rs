@@ -4,4 +4,5 @@
 
 mod documents;
 mod history;
+mod model;
 mod support;
