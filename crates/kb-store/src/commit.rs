@@ -73,6 +73,8 @@ pub(crate) struct Txn<'a> {
     taken: FxHashSet<Key>,
     sources: BTreeMap<String, DocId>,
     totals: Totals,
+    /// Nothing is written: only what would be done is asked.
+    is_dry: bool,
     /// Bytes that must be gone now: old files get no grace.
     pub(crate) purge: bool,
 }
@@ -91,8 +93,14 @@ impl<'a> Txn<'a> {
             taken: FxHashSet::default(),
             sources: BTreeMap::new(),
             totals: snapshot.head.totals,
+            is_dry: false,
             purge: false,
         }
+    }
+
+    /// A transaction that says what it would do and writes nothing; it cannot be finished.
+    pub(crate) fn dry(snapshot: &'a Snapshot, now: i64) -> Self {
+        Self { is_dry: true, ..Self::new(snapshot, now, 0) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -247,6 +255,9 @@ impl<'a> Txn<'a> {
     }
 
     fn add(&mut self, record: &Record) -> Result<()> {
+        if self.is_dry {
+            return Ok(());
+        }
         if self.writer.is_none() {
             self.writer = Some(self.begin()?);
         }

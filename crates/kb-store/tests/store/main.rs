@@ -4,5 +4,6 @@
 
 mod documents;
 mod history;
+mod importing;
 mod model;
 mod support;
