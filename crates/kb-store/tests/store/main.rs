@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests write sources, and break files on purpose")]
 
+mod concurrency;
 mod documents;
 mod history;
 mod importing;
