@@ -635,8 +635,10 @@ pub(crate) fn retire(
     let in_use: FxHashSet<FileName> = head.packs.iter().map(PackRef::name).chain(index_files(head)).collect();
     let mut deleted = 0;
     let mut kept = Vec::new();
-    for entry in std::mem::take(&mut head.retired) {
-        if entry.at + GRACE_SECONDS > now && entry.at <= now {
+    for mut entry in std::mem::take(&mut head.retired) {
+        // A time to come is that of another clock, or of this one before it was set back: the grace begins anew.
+        entry.at = entry.at.min(now);
+        if entry.at.saturating_add(GRACE_SECONDS) > now {
             kept.push(entry);
             continue;
         }

@@ -14,7 +14,7 @@ use kb_store::{
     ImportOptions, KnowledgeBase, ListFilter, LockReport, Observer, Options, Progress, Silent, StoreError, Text,
 };
 
-use crate::support::{Base, id, text};
+use crate::support::{Base, id, options, pass, text};
 
 const WRITERS: usize = 8;
 const TEXTS: usize = 200;
@@ -336,5 +336,30 @@ fn threads_share_a_handle_or_have_their_own() {
     });
     let status = base.kb.status().expect("status");
     assert_eq!((status.documents, status.generation), (70, 70));
+    assert!(base.problems().is_empty());
+}
+
+#[test]
+fn a_clock_that_is_set_back_leaves_readers_their_grace() {
+    let base = Base::new();
+    let files = || -> BTreeSet<_> {
+        let folders =
+            ["packs", "index"].map(|area| std::fs::read_dir(base.database().join(area)).expect("it is there"));
+        folders.into_iter().flatten().map(|entry| entry.expect("readable").path()).collect()
+    };
+    for i in 0..6 {
+        base.learn(&format!("d{i}"), &format!("# D{i}\n"));
+    }
+    assert!(base.kb.status().expect("status").retired > 0, "commits were merged");
+    let reader = KnowledgeBase::open_read_only(base.database(), options()).expect("it is there");
+    reader.status().expect("it has opened its files");
+    let before = files();
+    let earlier = || crate::support::clock() - Duration::from_secs(5);
+    let early = KnowledgeBase::open(base.database(), Options::new(earlier)).expect("it is there");
+    early.learn(&text("late", "# Late\n")).expect("learned");
+    assert!(files().is_superset(&before), "no file goes before the grace is over");
+    pass(700);
+    early.learn(&text("later", "# Later\n")).expect("learned");
+    assert!(!files().is_superset(&before), "then it does");
     assert!(base.problems().is_empty());
 }
