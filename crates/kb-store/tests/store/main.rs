@@ -4,6 +4,8 @@
 
 mod concurrency;
 mod documents;
+#[cfg(unix)]
+mod folders;
 mod history;
 mod importing;
 mod model;
