@@ -3,6 +3,7 @@
 //! **Invariant:** sources are only read; a file costs itself alone; what cannot be seen is not taken for deleted.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -128,6 +129,25 @@ fn odd_names_are_kept_as_they_are_and_make_documents_of_their_own() {
     }
     let again = learn(&base, "docs", &prune());
     assert_eq!((again.unchanged, again.generation), (names.len(), report.generation));
+}
+
+#[test]
+fn a_name_that_is_not_utf8_is_refused_by_name_and_mixed_up_with_no_other() {
+    let base = Base::new();
+    base.write("docs/good.md", "# Good\n");
+    for (name, text) in [(&b"caf\xe9.md"[..], "# One\n"), (b"caf\xea.md", "# Two\n")] {
+        let path = base.folder().join("docs").join(std::ffi::OsStr::from_bytes(name));
+        std::fs::write(path, text).expect("this file system takes any bytes");
+    }
+    for _ in 0..2 {
+        let report = learn(&base, "docs", &prune());
+        assert_eq!((report.failed, report.updated, report.removed), (2, 0, 0), "{report:?}");
+        let messages: Vec<&str> =
+            report.documents.iter().flat_map(|d| &d.warnings).map(|warning| warning.message.as_str()).collect();
+        assert_eq!(messages.len(), 2);
+        assert!(messages[0].contains(r"caf\xe9.md") && messages[1].contains(r"caf\xea.md"), "{messages:?}");
+    }
+    assert_eq!(sources(&base), ["docs/good.md"]);
 }
 
 #[test]
