@@ -7,6 +7,7 @@ mod documents;
 #[cfg(unix)]
 mod folders;
 mod history;
+mod hostile;
 mod importing;
 mod model;
 mod support;
