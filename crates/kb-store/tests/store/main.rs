@@ -10,4 +10,5 @@ mod history;
 mod hostile;
 mod importing;
 mod model;
+mod skills;
 mod support;
