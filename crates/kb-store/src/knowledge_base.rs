@@ -212,7 +212,7 @@ impl KnowledgeBase {
         StoreError::NoDatabase { path: self.path.clone() }
     }
 
-    fn has_packs(dir: &Path) -> bool {
+    pub(crate) fn has_packs(dir: &Path) -> bool {
         std::fs::read_dir(dir.join("packs")).is_ok_and(|mut entries| {
             entries.any(|entry| entry.is_ok_and(|e| e.file_name().to_string_lossy().ends_with(".pack")))
         })

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use kb_core::{DocId, Hit, Mode, OtherSection, SearchReport, SectionId, Stage, Verdict};
+use kb_core::{Correction, DocId, Hit, Mode, OtherSection, SearchReport, SectionId, Stage, Verdict};
 use kb_search::{
     DateBound, Markup, Matcher, Ranked, RankedHit, SearchOptions, Searcher, SegmentError, Texts, parse, parse_phrase,
     snippet,
@@ -18,9 +18,9 @@ use kb_search::{
 use crate::error::StoreError;
 use crate::index::{Index, analyzer, markup_of, scan};
 use crate::knowledge_base::KnowledgeBase;
-use crate::manifest::{Manifest, Role};
+use crate::manifest::{Manifest, Role, SectionEntry};
 use crate::prepare::hash16;
-use crate::read::type_name;
+use crate::read::type_names;
 use crate::request::Search;
 use crate::snapshot::Snapshot;
 
@@ -73,6 +73,8 @@ impl KnowledgeBase {
         for hit in &ranked.hits {
             hits.extend(self.hit(&texts, &matcher, hit, request.check_sources)?);
         }
+        let corrected =
+            ranked.corrected.into_iter().map(|correction| as_written(correction, &hits, &analyzer)).collect();
         let next = options.offset + ranked.hits.len();
         Ok(SearchReport {
             query: request.query.clone(),
@@ -83,7 +85,7 @@ impl KnowledgeBase {
             total_is_exact: ranked.total_is_exact,
             generation: snapshot.head.generation,
             dropped: ranked.dropped,
-            corrected: ranked.corrected,
+            corrected,
             cursor: ranked.has_more.then(|| format!("{}.{next}", snapshot.head.generation)),
             incomplete,
             hits,
@@ -106,7 +108,12 @@ impl KnowledgeBase {
             Ok(_) | Err(StoreError::Damaged { .. }) => String::new(),
             Err(error) => return Err(error),
         };
-        let excerpt = snippet(&text, markup_of(&manifest.media_type), matcher, section.line, SNIPPET_CHARS);
+        let markup = markup_of(&manifest.media_type);
+        let (body, body_line) = without_heading(&text, section, markup);
+        let mut excerpt = snippet(body, markup, matcher, body_line, SNIPPET_CHARS);
+        if excerpt.snippet.highlights.is_empty() {
+            excerpt.match_line = section.line;
+        }
         let path = |at: usize| manifest.heading_path(at).into_iter().map(str::to_owned).collect();
         let more = ranked.more.iter().filter_map(|other| {
             let at = other.position as usize;
@@ -167,6 +174,24 @@ impl KnowledgeBase {
     }
 }
 
+/// Returns a section's text below its heading, which the hit's heading path already shows, and the line where it
+/// begins. A section of nothing else keeps its heading.
+fn without_heading<'t>(text: &'t str, section: &SectionEntry, markup: Markup) -> (&'t str, u32) {
+    let whole = (text, section.line);
+    if markup != Markup::Markdown || section.heading.is_none() || section.part.is_some_and(|(n, _)| n > 1) {
+        return whole;
+    }
+    let blank = text.len() - text.trim_start().len();
+    let heading = &text[blank..];
+    let lines = if heading.starts_with('#') { 1 } else { 2 };
+    let len: usize = heading.split_inclusive('\n').take(lines).map(str::len).sum();
+    let (above, below) = text.split_at(blank + len);
+    if below.trim().is_empty() {
+        return whole;
+    }
+    (below, section.line + above.matches('\n').count() as u32)
+}
+
 fn options(request: &Search, generation: u64) -> Result<SearchOptions> {
     let invalid = |field, reason: String| StoreError::Invalid { field, reason };
     if request.limit == 0 || request.limit > 100 {
@@ -201,7 +226,7 @@ fn options(request: &Search, generation: u64) -> Result<SearchOptions> {
     };
     let mut filters = kb_search::Filters {
         tags: request.tags.iter().map(|tag| analyzer().fold(tag)).collect(),
-        types: request.types.iter().map(|text| analyzer().fold(&type_name(text))).collect(),
+        types: type_names(&request.types)?.iter().map(|name| analyzer().fold(name)).collect(),
         sources: request.sources.clone(),
         docids: request.docids.clone(),
         ..kb_search::Filters::default()
@@ -241,6 +266,23 @@ fn matcher(query: &kb_search::ParsedQuery, ranked: &Ranked, analyzer: &kb_search
         }
     }
     matcher
+}
+
+/// Returns a correction in words instead of stems: as the first hit that shows such a word writes it.
+fn as_written(mut correction: Correction, hits: &[Hit], analyzer: &kb_search::Analyzer) -> Correction {
+    for term in &mut correction.to {
+        let shown = hits.iter().flat_map(|hit| {
+            [hit.snippet.as_str(), hit.title.as_str()].into_iter().chain(hit.heading_path.iter().map(String::as_str))
+        });
+        let word = shown.flat_map(|text| {
+            let placed = analyzer.terms_of(text, Markup::None).into_iter();
+            placed.filter(|placed| placed.term.text == *term).map(|placed| text[placed.range].to_lowercase())
+        });
+        if let Some(word) = word.min_by_key(String::len) {
+            *term = word;
+        }
+    }
+    correction
 }
 
 fn unreadable(error: &SegmentError) -> StoreError {

@@ -26,7 +26,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// A file larger than this is refused, not read.
 const MAX_FILE: u64 = crate::pack::MAX_RECORD as u64;
 /// A prune that would take this many documents and more than half of a folder is refused.
-const MANY: usize = 10;
+const MANY: usize = 5;
 
 /// A file to be learned.
 #[derive(Debug)]

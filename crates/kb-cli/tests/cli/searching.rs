@@ -36,12 +36,12 @@ fn masked(run: &Run) -> String {
 #[test]
 fn a_hit_is_shown_with_its_place_and_its_words() {
     let kb = base();
-    assert_snapshot!(masked(&kb.run(["search", "kingfisher", "retries"])), @r"
+    assert_snapshot!(masked(&kb.run(["search", "kingfisher", "retries"])), @"
     exit: 0
     --- stdout
     Guide › Retries
       guide:7  [KBID]  confidence [N]
-      ## Retries The kingfisher retries three times, then gives up.
+      The kingfisher retries three times, then gives up.
 
     1 of 1 shown, verdict: answered
     ");

@@ -102,6 +102,9 @@ struct Found<'s> {
     full: bool,
 }
 
+/// A hit to be: its rank, the first bits of its kbid, and the other documents that hold the section.
+type Distinct<'s> = (Ranking<'s>, u64, Vec<String>);
+
 /// A candidate after the second look.
 struct Ranking<'s> {
     candidate: Candidate<'s>,
@@ -177,7 +180,7 @@ impl<S: Source> Search<'_, S> {
                 continue;
             }
             let dropped = self.exact(&mut hits, texts);
-            return self.answer(found, hits, dropped);
+            return self.answer(&found, hits, dropped);
         }
     }
 
@@ -265,12 +268,9 @@ impl<S: Source> Search<'_, S> {
     }
 
     /// Makes one hit of equal sections; returns how many were left out.
-    fn collapse<'s>(
-        &self,
-        ranking: Vec<Ranking<'s>>,
-    ) -> Result<(Vec<(Ranking<'s>, u64, Vec<String>)>, usize), SegmentError> {
+    fn collapse<'s>(&self, ranking: Vec<Ranking<'s>>) -> Result<(Vec<Distinct<'s>>, usize), SegmentError> {
         let mut places: rustc_hash::FxHashMap<u64, usize> = rustc_hash::FxHashMap::default();
-        let mut hits: Vec<(Ranking<'s>, u64, Vec<String>)> = Vec::with_capacity(ranking.len());
+        let mut hits: Vec<Distinct<'s>> = Vec::with_capacity(ranking.len());
         let mut duplicates = 0;
         for ranking in ranking {
             let segment = &self.searcher.segments[ranking.candidate.segment].0;
@@ -291,7 +291,7 @@ impl<S: Source> Search<'_, S> {
 
     /// Looks at the texts of the best hits: quoted phrases have to stand there as typed, and words in the form asked
     /// for count more. Returns how many hits went.
-    fn exact(&self, hits: &mut Vec<(Ranking<'_>, u64, Vec<String>)>, texts: &dyn Texts) -> usize {
+    fn exact(&self, hits: &mut Vec<Distinct<'_>>, texts: &dyn Texts) -> usize {
         let quoted = self.plan.wanted.iter().any(|planned| planned.quoted);
         if !quoted && !self.plan.wanted.iter().any(|planned| self.has_forms(planned.index)) {
             return 0;
@@ -340,18 +340,13 @@ impl<S: Source> Search<'_, S> {
         }
     }
 
-    fn answer(
-        &self,
-        found: Found<'_>,
-        hits: Vec<(Ranking<'_>, u64, Vec<String>)>,
-        dropped: usize,
-    ) -> Result<Ranked, SegmentError> {
+    fn answer(&self, found: &Found<'_>, hits: Vec<Distinct<'_>>, dropped: usize) -> Result<Ranked, SegmentError> {
         let page_end = self.options.offset.saturating_add(self.options.limit);
         let has_more = hits.len() > page_end;
         let gone = hits.is_empty() && dropped > 0;
         let best = hits.first().map_or(0.0, |(ranking, _, _)| self.confidence(&ranking.look));
         let page = hits.into_iter().skip(self.options.offset).take(self.options.limit);
-        let hits = page.map(|(ranking, prefix, also_in)| self.hit(&found, &ranking, prefix, also_in));
+        let hits = page.map(|(ranking, prefix, also_in)| self.hit(found, &ranking, prefix, also_in));
         let hits = hits.collect::<Result<Vec<_>, _>>()?;
         let verdict = match () {
             () if found.total == 0 || gone => Verdict::Unanswered,
@@ -437,6 +432,10 @@ fn as_float(score: u32) -> f64 {
     f64::from(score) / f64::from(SCORE_UNIT)
 }
 
+/// Score, docid, section.
+#[cfg(test)]
+pub(super) type Scored = (u32, String, u32);
+
 /// Returns the best documents of one request with score, docid and section, and how many there are.
 #[cfg(test)]
 pub(super) fn candidates<S: Source>(
@@ -445,7 +444,7 @@ pub(super) fn candidates<S: Source>(
     all: bool,
     limit: usize,
     count: u64,
-) -> Result<(Vec<(u32, String, u32)>, u64), SegmentError> {
+) -> Result<(Vec<Scored>, u64), SegmentError> {
     let query = crate::query::parse(query, &searcher.analyzer);
     let mut lexicon = Lexicon::new(&searcher.segments, &searcher.analyzer, searcher.totals.sections);
     let plan = Plan::new(&query.clauses, Mode::All, &mut lexicon, &searcher.analyzer)?;

@@ -9,7 +9,6 @@ use super::evaluate::{Condition, Request, Scored, Shape};
 use super::terms::Lexicon;
 use crate::analysis::{Analyzer, TermKind};
 use crate::query::{Clause, ClauseKind, Field, Occur, Unit};
-use crate::segment::facet;
 use crate::source::{SegmentError, Source};
 
 /// How much a near-miss counts.
@@ -246,7 +245,7 @@ fn correct<S: Source>(planned: &mut Planned, unit: &Unit, lexicon: &mut Lexicon<
     planned.scored.extend(near.iter().map(|&term| (term, NEAR_WEIGHT)));
     if !planned.known {
         planned.idf = NEAR_WEIGHT * near.iter().map(|&term| lexicon.terms[term].idf).fold(0.0, f32::max);
-        planned.anchor = near.first().copied();
+        planned.anchor = near.first().copied().filter(|&anchor| placed(lexicon, anchor));
         planned.known = true;
         planned.near = near;
     }
@@ -255,7 +254,5 @@ fn correct<S: Source>(planned: &mut Planned, unit: &Unit, lexicon: &mut Lexicon<
 
 /// Says whether positions are known of a term.
 fn placed<S: Source>(lexicon: &Lexicon<'_, S>, term: usize) -> bool {
-    let mut key = vec![facet::WORD];
-    key.extend_from_slice(lexicon.terms[term].text.as_bytes());
-    lexicon.df(term) > 0 && facet::has_positions(&key)
+    lexicon.df(term) > 0 && lexicon.terms[term].is_placed()
 }

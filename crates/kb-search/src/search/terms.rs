@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use super::LiveSegment;
 use crate::analysis::{Analyzer, Term};
 use crate::segment::dictionary;
-use crate::segment::facet::WORD;
+use crate::segment::facet::{self, WORD};
 use crate::segment::{Cursor, Segment};
 use crate::source::{SegmentError, Source};
 
@@ -36,6 +36,13 @@ pub(super) struct QueryTerm {
     pub(super) df: u64,
     /// `ln(1 + (N - df + 1/2) / (df + 1/2))`.
     pub(super) idf: f32,
+}
+
+impl QueryTerm {
+    /// Says whether the positions of the term are known.
+    pub(super) fn is_placed(&self) -> bool {
+        facet::has_positions(&key(&self.text))
+    }
 }
 
 /// Looks terms up, each once.

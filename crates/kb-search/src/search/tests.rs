@@ -1,5 +1,7 @@
 //! Answers against a naive scorer, under any history, and for the cases of real queries.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by it")]
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -240,7 +242,9 @@ fn naive(documents: &[TestDocument]) -> Vec<NaiveSection> {
 fn naive_scores(documents: &[TestDocument], query: &str, all: bool) -> Vec<(u32, String, u32)> {
     let sections = naive(documents);
     let mut totals = Totals::default();
-    sections.iter().for_each(|section| totals.add(section.lengths));
+    for section in &sections {
+        totals.add(section.lengths);
+    }
     let impacts = Impacts::new(&totals);
     let mut words: Vec<String> = Vec::new();
     for clause in parse(query, &analyzer()).clauses {

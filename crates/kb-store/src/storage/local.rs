@@ -65,6 +65,10 @@ impl<F: Fs> LocalStorage<F> {
             let path = self.temporary(dir);
             match self.fs.create(&path) {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                // The folder of derived files may be deleted whole.
+                Err(e) if e.kind() == io::ErrorKind::NotFound && dir != self.root && self.fs.is_dir(&self.root) => {
+                    self.fs.create_dir(dir).io("create", dir)?;
+                }
                 other => return Ok((path.clone(), other.io("create", &path)?)),
             }
         }

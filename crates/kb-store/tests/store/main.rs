@@ -10,5 +10,6 @@ mod history;
 mod hostile;
 mod importing;
 mod model;
+mod searching;
 mod skills;
 mod support;
