@@ -25,6 +25,7 @@ mod read;
 mod record;
 mod reports;
 mod request;
+mod revisions;
 mod search;
 mod settings;
 mod skills;

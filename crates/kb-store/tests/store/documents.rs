@@ -137,7 +137,7 @@ fn packs_holding(base: &Base, content: &str) -> usize {
     files(base).filter(|bytes| unpacked(bytes).windows(needle.len()).any(|window| window == needle)).count()
 }
 
-fn files_holding(base: &Base, word: &str) -> usize {
+pub(crate) fn files_holding(base: &Base, word: &str) -> usize {
     let holds = |bytes: &[u8]| {
         let lower = bytes.to_ascii_lowercase();
         lower.windows(word.len()).any(|window| window == word.to_ascii_lowercase().as_bytes())
