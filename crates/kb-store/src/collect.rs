@@ -87,6 +87,9 @@ impl KnowledgeBase {
                 self.delete_purged(&head)?;
             }
             self.delete_strays(&head)?;
+            if is_purge {
+                self.storage.sync_deletes()?;
+            }
             let after = sizes(&*snapshot.storage)?;
             let gone = before.iter().filter(|(name, _)| !after.contains_key(*name));
             return Ok(GcReport {
@@ -127,28 +130,35 @@ impl KnowledgeBase {
         let _lock = self.lock()?;
         loop {
             let snapshot = self.snapshot()?;
-            let mut head = snapshot.head.clone();
-            let (manifests, problems) = manifests(&snapshot)?;
-            let documents = manifests.len() as u64;
-            head.totals = Totals::default();
-            manifests.iter().for_each(|manifest| add_totals(&mut head.totals, manifest));
-            let replaced = index_files(&head);
-            let mut done = 0;
-            head.generation += 1;
-            head.segments = write_segments(&snapshot, manifests, head.generation, &mut |builder, manifest| {
-                if !observer.progress(&Progress { phase: "indexing", done, total: Some(documents) }) {
-                    return Err(StoreError::Cancelled);
-                }
-                done += 1;
-                add_from_store(builder, &snapshot, manifest)
-            })?;
-            head.analyzer = Analyzer::VERSION;
-            retire(&*self.storage, &mut head, replaced, self.now().div_euclid(1000), false)?;
+            let (head, report) = self.rebuilt(&snapshot, observer)?;
             if self.storage.swap_head(Some(&snapshot.head_bytes), &head.encode())? {
-                let sections = head.segments.iter().map(|segment| segment.sections).sum();
-                return Ok(RebuildReport { documents, sections, problems, generation: head.generation });
+                return Ok(report);
             }
         }
+    }
+
+    /// Makes the indexes of a snapshot anew, and returns the head that names them.
+    pub(crate) fn rebuilt(&self, snapshot: &Snapshot, observer: &mut dyn Observer) -> Result<(Head, RebuildReport)> {
+        let mut head = snapshot.head.clone();
+        let (manifests, problems) = manifests(snapshot)?;
+        let documents = manifests.len() as u64;
+        head.totals = Totals::default();
+        manifests.iter().for_each(|manifest| add_totals(&mut head.totals, manifest));
+        let replaced = index_files(&head);
+        let mut done = 0;
+        head.generation += 1;
+        head.segments = write_segments(snapshot, manifests, head.generation, &mut |builder, manifest| {
+            if !observer.progress(&Progress { phase: "indexing", done, total: Some(documents) }) {
+                return Err(StoreError::Cancelled);
+            }
+            done += 1;
+            add_from_store(builder, snapshot, manifest)
+        })?;
+        head.analyzer = Analyzer::VERSION;
+        retire(&*self.storage, &mut head, replaced, self.now().div_euclid(1000), false)?;
+        let sections = head.segments.iter().map(|segment| segment.sections).sum();
+        let report = RebuildReport { documents, sections, problems, generation: head.generation };
+        Ok((head, report))
     }
 
     /// Deletes files that neither the head nor its list of retired files names: what a crash left. The caller holds
