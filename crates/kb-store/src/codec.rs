@@ -162,7 +162,7 @@ mod tests {
             for &n in &numbers { bytes.put_varint(n); }
             for &n in &signed { bytes.put_signed(n); }
             bytes.put_text(&text);
-            bytes.put_option(maybe, |b, n| b.put_varint(n));
+            bytes.put_option(maybe, super::Put::put_varint);
             let mut reader = Reader::new(&bytes);
             for &n in &numbers { prop_assert_eq!(reader.varint(), Ok(n)); }
             for &n in &signed { prop_assert_eq!(reader.signed(), Ok(n)); }

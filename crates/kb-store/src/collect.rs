@@ -56,9 +56,9 @@ impl KnowledgeBase {
             let rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty()) && snapshot.missing.is_empty();
             if rewrite {
                 step(observer, "merging packs", 1)?;
-                if let Some(pack) = merge_packs(&snapshot, &garbage)? {
+                if let Some(packs) = merge_packs(&snapshot, &garbage)? {
                     replaced.extend(head.packs.iter().map(PackRef::name));
-                    head.packs = pack.into_iter().collect();
+                    head.packs = packs;
                 }
             }
             step(observer, "merging the index", 2)?;
@@ -66,7 +66,7 @@ impl KnowledgeBase {
             let dead: u64 = head.segments.iter().map(|segment| segment.dead_documents).sum();
             if index.problem.is_some() || head.segments.len() > 1 || dead > 0 {
                 replaced.extend(index_files(&head));
-                self.merge_index(&snapshot, index, &mut head)?;
+                merge_index(&snapshot, index, &mut head)?;
             }
             let changed = !replaced.is_empty();
             head.generation += u64::from(changed);
@@ -103,26 +103,6 @@ impl KnowledgeBase {
         }
     }
 
-    fn merge_index(&self, snapshot: &Snapshot, index: &Index, head: &mut Head) -> Result<()> {
-        if index.problem.is_none() {
-            match crate::commit::merge_segments(&*snapshot.storage, index, head.generation + 1) {
-                Ok(segments) => {
-                    head.segments = segments;
-                    return Ok(());
-                }
-                // A page that was not looked at before turned out to be damaged: index anew.
-                Err(StoreError::Damaged { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let (manifests, _) = manifests(snapshot)?;
-        head.segments = write_segments(snapshot, manifests, head.generation + 1, &mut |builder, manifest| {
-            add_from_store(builder, snapshot, manifest)
-        })?;
-        head.analyzer = Analyzer::VERSION;
-        Ok(())
-    }
-
     /// Makes every index anew from the packs, and counts again what the head says of the documents.
     ///
     /// Searches go on meanwhile. What cannot be read is left out and named.
@@ -143,7 +123,9 @@ impl KnowledgeBase {
         let (manifests, problems) = manifests(snapshot)?;
         let documents = manifests.len() as u64;
         head.totals = Totals::default();
-        manifests.iter().for_each(|manifest| add_totals(&mut head.totals, manifest));
+        for manifest in &manifests {
+            add_totals(&mut head.totals, manifest);
+        }
         let replaced = index_files(&head);
         let mut done = 0;
         head.generation += 1;
@@ -183,6 +165,26 @@ impl KnowledgeBase {
         }
         Ok(())
     }
+}
+
+fn merge_index(snapshot: &Snapshot, index: &Index, head: &mut Head) -> Result<()> {
+    if index.problem.is_none() {
+        match crate::commit::merge_segments(&*snapshot.storage, index, head.generation + 1) {
+            Ok(segments) => {
+                head.segments = segments;
+                return Ok(());
+            }
+            // A page that was not looked at before turned out to be damaged: index anew.
+            Err(StoreError::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let (manifests, _) = manifests(snapshot)?;
+    head.segments = write_segments(snapshot, manifests, head.generation + 1, &mut |builder, manifest| {
+        add_from_store(builder, snapshot, manifest)
+    })?;
+    head.analyzer = Analyzer::VERSION;
+    Ok(())
 }
 
 fn step(observer: &mut dyn Observer, phase: &str, done: u64) -> Result<()> {
@@ -250,8 +252,8 @@ fn garbage(snapshot: &Snapshot, history: usize, purged: &[DocId]) -> Result<Garb
     Ok(garbage)
 }
 
-/// Merges all packs into one. `None` where a pack is damaged; `Some(None)` where nothing is left.
-fn merge_packs(snapshot: &Snapshot, garbage: &Garbage) -> Result<Option<Option<PackRef>>> {
+/// Merges all packs into one, or none where nothing is left. `None` where a pack is damaged.
+fn merge_packs(snapshot: &Snapshot, garbage: &Garbage) -> Result<Option<Vec<PackRef>>> {
     let mut writer = PackWriter::create(&*snapshot.storage)?;
     for (i, pack) in snapshot.packs.iter().enumerate().rev() {
         let copied = pack.copy_into(&mut writer, &mut |entry| !garbage.spots.contains(&(i, entry.block, entry.offset)));
@@ -262,8 +264,8 @@ fn merge_packs(snapshot: &Snapshot, garbage: &Garbage) -> Result<Option<Option<P
         }
     }
     if writer.records() == 0 {
-        return Ok(Some(None));
+        return Ok(Some(Vec::new()));
     }
     let hashes: Vec<[u8; 16]> = snapshot.head.packs.iter().map(|pack| pack.hash).collect();
-    writer.finish(&hashes).map(|pack| Some(Some(pack)))
+    Ok(Some(vec![writer.finish(&hashes)?]))
 }

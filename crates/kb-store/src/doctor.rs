@@ -32,7 +32,7 @@ impl KnowledgeBase {
         if format.is_some() {
             base_findings(&kb, &mut findings)?;
         }
-        space_findings(&kb, &mut findings)?;
+        space_findings(&kb, &mut findings);
         Ok(DoctorReport {
             path: dir.display().to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -121,8 +121,8 @@ fn base_findings(kb: &KnowledgeBase, findings: &mut Vec<Finding>) -> Result<()> 
     Ok(())
 }
 
-fn space_findings(kb: &KnowledgeBase, findings: &mut Vec<Finding>) -> Result<()> {
-    let Ok(listing) = kb.storage.list() else { return Ok(()) };
+fn space_findings(kb: &KnowledgeBase, findings: &mut Vec<Finding>) {
+    let Ok(listing) = kb.storage.list() else { return };
     let bytes: u64 = listing.files.iter().map(|(_, bytes)| bytes).sum();
     findings.push(finding("ok", "space", format!("{bytes} bytes in {} files", listing.files.len()), None));
     let unfinished = listing.unfinished.iter().filter(|name| name.contains("tmp-")).count();
@@ -130,5 +130,4 @@ fn space_findings(kb: &KnowledgeBase, findings: &mut Vec<Finding>) -> Result<()>
         let detail = format!("{unfinished} unfinished files were left behind");
         findings.push(finding("warning", "space", detail, Some("`kb gc` removes them")));
     }
-    Ok(())
 }

@@ -195,10 +195,9 @@ impl StoreError {
             Self::AmbiguousPrefix { .. } => "ambiguous",
             Self::Damaged { .. } => "damaged",
             Self::NotUtf8 { .. } => "not-utf8",
-            Self::Invalid { .. } => "invalid",
             Self::PruneTooMuch { .. } => "prune-too-much",
             Self::Skill(kb_core::SkillError::MissingArgument { .. }) => "missing-argument",
-            Self::Skill(_) | Self::Agent(_) => "invalid",
+            Self::Invalid { .. } | Self::Skill(_) | Self::Agent(_) => "invalid",
             Self::NotAtomic { .. } => "not-atomic",
             Self::Cancelled => "cancelled",
         }

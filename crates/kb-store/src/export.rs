@@ -41,10 +41,14 @@ fn free_path(manifest: &Manifest, taken: &mut FxHashSet<String>) -> String {
     if taken.insert(path.to_lowercase()) {
         return path;
     }
-    (2..)
-        .map(|n| format!("{stem}-{n}.{extension}"))
-        .find(|path| taken.insert(path.to_lowercase()))
-        .expect("a free name is found")
+    let mut n = 2;
+    loop {
+        let path = format!("{stem}-{n}.{extension}");
+        if taken.insert(path.to_lowercase()) {
+            return path;
+        }
+        n += 1;
+    }
 }
 
 /// Returns the extension of the source's name where it has one of the right type, else that of the type.

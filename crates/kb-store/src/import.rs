@@ -131,7 +131,7 @@ impl KnowledgeBase {
             }
             let is_full = bytes >= CHUNK_BYTES || waiting.len() >= CHUNK_DOCUMENTS;
             if line.is_none() || (is_full && !request.atomic) {
-                self.import_chunk(std::mem::take(&mut waiting), bytes, request, &mut total, on_line)?;
+                self.import_chunk(&std::mem::take(&mut waiting), bytes, request, &mut total, on_line)?;
                 bytes = 0;
             }
             if line.is_none() {
@@ -142,7 +142,7 @@ impl KnowledgeBase {
 
     fn import_chunk(
         &self,
-        chunk: Vec<(u64, Result<Operation>)>,
+        chunk: &[(u64, Result<Operation>)],
         bytes: u64,
         request: &ImportOptions,
         total: &mut ImportReport,

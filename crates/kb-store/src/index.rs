@@ -138,16 +138,13 @@ pub(crate) fn markup_of(media_type: &MediaType) -> Markup {
 /// Returns the date by which a document is found: the one it gives itself, else when it was learned.
 pub(crate) fn date_key(manifest: &Manifest) -> DateKey {
     let own = manifest.date.as_deref().and_then(|text| text.parse::<DocDate>().ok());
-    match own {
-        Some(date) => {
-            let day = date.first_day();
-            let seconds = date.instant().map_or(day * 86_400, kb_core::Timestamp::seconds);
-            DateKey { utc_seconds: seconds, local_day: day as i32 }
-        }
-        None => {
-            let seconds = manifest.updated.div_euclid(1000);
-            DateKey { utc_seconds: seconds, local_day: seconds.div_euclid(86_400) as i32 }
-        }
+    if let Some(date) = own {
+        let day = date.first_day();
+        let seconds = date.instant().map_or(day * 86_400, kb_core::Timestamp::seconds);
+        DateKey { utc_seconds: seconds, local_day: day as i32 }
+    } else {
+        let seconds = manifest.updated.div_euclid(1000);
+        DateKey { utc_seconds: seconds, local_day: seconds.div_euclid(86_400) as i32 }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::head::{FORMAT, Head, HeadError};
 use crate::pack::{Pack, PackRef};
 use crate::request::Options;
 use crate::snapshot::{BlockCache, OpenPacks, Snapshot};
-use crate::storage::{Area, Disk, FileName, LocalStorage, Storage, WriterLock};
+use crate::storage::{Area, Disk, LocalStorage, Storage, WriterLock};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -110,7 +110,7 @@ impl KnowledgeBase {
     /// Creates a database on any storage that has none.
     pub fn create_on(storage: Arc<dyn Storage>, options: Options) -> Result<Self> {
         let kb = Self::over(storage, options, false);
-        let _lock = kb.lock()?;
+        let lock = kb.lock()?;
         let path = kb.path.clone();
         if kb.storage.head()?.is_some() {
             return Err(StoreError::CannotCreate { path, reason: "is a database already" });
@@ -122,7 +122,7 @@ impl KnowledgeBase {
         if !kb.storage.swap_head(None, &head.encode())? {
             return Err(StoreError::CannotCreate { path, reason: "is a database already" });
         }
-        drop(_lock);
+        drop(lock);
         Ok(kb)
     }
 

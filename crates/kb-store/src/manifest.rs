@@ -114,10 +114,12 @@ impl Manifest {
         out.put_text(self.docid.as_str());
         out.push(KINDS.iter().position(|&kind| kind == self.kind).unwrap_or(0) as u8);
         out.put_text(&self.title);
-        out.put_option(self.description.as_deref(), |o, text| o.put_text(text));
+        out.put_option(self.description.as_deref(), super::codec::Put::put_text);
         for texts in [&self.tags, &self.aliases] {
             out.put_varint(texts.len() as u64);
-            texts.iter().for_each(|text| out.put_text(text));
+            for text in texts {
+                out.put_text(text);
+            }
         }
         out.put_text(&self.meta);
         out.put_text(self.media_type.as_str());
@@ -127,7 +129,7 @@ impl Manifest {
             o.put_signed(source.modified);
             o.extend_from_slice(&source.hash);
         });
-        out.put_option(self.date.as_deref(), |o, text| o.put_text(text));
+        out.put_option(self.date.as_deref(), super::codec::Put::put_text);
         out.put_signed(self.created);
         out.put_signed(self.updated);
         out.put_varint(self.revision.into());
@@ -146,7 +148,7 @@ impl Manifest {
             out.extend_from_slice(&section.kbid.to_bytes());
             out.push(section.role as u8 | section.level << 2);
             out.put_varint(section.parent.map_or(0, |parent| u64::from(parent) + 1));
-            out.put_option(section.heading.as_deref(), |o, text| o.put_text(text));
+            out.put_option(section.heading.as_deref(), super::codec::Put::put_text);
             out.put_signed(i64::from(section.line) - line);
             line = section.line.into();
             out.put_varint(section.bytes);

@@ -206,7 +206,7 @@ impl PackWriter {
         let directory = at + tail.len() as u64;
         self.entries.iter().for_each(|entry| entry.encode(&mut tail));
         let replaced = at + tail.len() as u64;
-        replaces.iter().for_each(|hash| tail.extend_from_slice(hash));
+        tail.extend_from_slice(replaces.as_flattened());
         for value in [at, directory, replaced, generations.0, generations.1] {
             tail.extend_from_slice(&value.to_le_bytes());
         }

@@ -215,7 +215,7 @@ impl PagedFile {
     /// Returns these bytes unverified, for salvage: the caller must hold them against something.
     pub(crate) fn raw(&self, range: Range<u64>) -> Result<&[u8], Damage> {
         let start = range.start;
-        self.object.bytes(range).map_err(|e| self.damage(start, &e.to_string()))
+        self.object.bytes(range).map_err(|e| self.damage(start, e.to_string()))
     }
 
     /// Verifies every page and returns what is wrong.
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_is_found_where_it_is_or_at_what_covers_it() {
-        let payload: Vec<u8> = (0..9000_u32).map(|i| (i * 31 >> 3) as u8).collect();
+        let payload: Vec<u8> = (0..9000_u32).map(|i| ((i * 31) >> 3) as u8).collect();
         let (name, bytes) = written(&payload);
         assert_eq!(open(name, &bytes).expect("whole").read(0..9000).expect("whole"), payload);
         for at in (0..bytes.len()).step_by(7).chain(9000..bytes.len()) {

@@ -100,18 +100,15 @@ impl Record {
         let key = if hashed { None } else { Some(reader.array()?) };
         let generation = reader.varint()?;
         let payload = reader.bytes()?;
-        let key = match key {
-            Some(key) => {
-                let checksum = crc32fast::hash(&bytes[..reader.at()]);
-                if reader.u32()? != checksum {
-                    return Err(reader.malformed("a record does not match its checksum"));
-                }
-                key
+        let key = if let Some(key) = key {
+            let checksum = crc32fast::hash(&bytes[..reader.at()]);
+            if reader.u32()? != checksum {
+                return Err(reader.malformed("a record does not match its checksum"));
             }
-            None => {
-                let (media_type, content) = split_section(payload)?;
-                SectionId::of(&media_type, content).to_bytes()
-            }
+            key
+        } else {
+            let (media_type, content) = split_section(payload)?;
+            SectionId::of(&media_type, content).to_bytes()
         };
         let record = Self { kind: Kind(kind), tombstone, version, key, generation, payload: payload.to_vec() };
         Ok((record, reader.at()))

@@ -54,6 +54,7 @@ impl Text {
 }
 
 /// How files and folders are learned.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own, as on a command line")]
 #[derive(Debug, Clone, Default)]
 pub struct LearnPaths {
     /// The media type of all; else by file name.

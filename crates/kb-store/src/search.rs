@@ -63,7 +63,7 @@ impl KnowledgeBase {
                     format!("{problem}; only the first {} MB of text were read", SCAN_BYTES >> 20)
                 });
                 let searcher = Searcher::new(segments, analyzer.clone());
-                let mut ranked = searcher.search(&query, &options, &texts).map_err(unreadable)?;
+                let mut ranked = searcher.search(&query, &options, &texts).map_err(|error| unreadable(&error))?;
                 ranked.total_is_exact &= complete;
                 ranked
             }
@@ -243,7 +243,7 @@ fn matcher(query: &kb_search::ParsedQuery, ranked: &Ranked, analyzer: &kb_search
     matcher
 }
 
-fn unreadable(error: SegmentError) -> StoreError {
+fn unreadable(error: &SegmentError) -> StoreError {
     StoreError::Damaged { file: "index".to_owned(), offset: 0, kbid: None, detail: error.to_string() }
 }
 

@@ -81,7 +81,7 @@ impl KnowledgeBase {
     /// Verifies every byte and every reference of the base as it is now.
     pub fn check(&self, observer: &mut dyn Observer) -> Result<CheckReport> {
         let snapshot = match self.snapshot() {
-            Err(StoreError::NoHead { reason, .. }) => return Ok(without_head(reason)),
+            Err(StoreError::NoHead { reason, .. }) => return Ok(without_head(&reason)),
             other => other?,
         };
         let mut check = Check { snapshot: &snapshot, problems: Vec::new(), files: 1, bytes: 0 };
@@ -105,9 +105,9 @@ impl KnowledgeBase {
             check.problems.push(damage_problem(name.to_string(), 0, None, "the file is gone".to_owned()));
         }
         step(&check)?;
-        let documents = check.references(&lost)?;
+        let documents = check.references(&lost);
         check.index(&documents);
-        check.links(self, &documents)?;
+        check.links(self, &documents);
         check.problems.sort_by_key(|problem| problem.severity);
         Ok(CheckReport {
             ok: check.problems.iter().all(|problem| problem.severity != Severity::Error),
@@ -146,7 +146,7 @@ impl Check<'_> {
     }
 
     /// Looks at what documents refer to. Returns the current ones.
-    fn references(&mut self, lost: &FxHashSet<(Kind, Key)>) -> Result<Vec<Manifest>> {
+    fn references(&mut self, lost: &FxHashSet<(Kind, Key)>) -> Vec<Manifest> {
         let mut documents = Vec::new();
         let mut referred: FxHashSet<SectionId> = FxHashSet::default();
         let mut kept = Vec::new();
@@ -201,7 +201,7 @@ impl Check<'_> {
         for (docid, detail) in dangling {
             self.problem("broken-reference", Severity::Error, None, &docid, detail);
         }
-        Ok(documents)
+        documents
     }
 
     fn problem(&mut self, kind: &str, severity: Severity, kbid: Option<SectionId>, docid: &DocId, detail: String) {
@@ -238,9 +238,8 @@ impl Check<'_> {
         match &index.problem {
             Some(IndexProblem::Outdated) => self.problems.push(index_problem(&IndexProblem::Outdated)),
             Some(problem) if !damaged => self.problems.push(index_problem(problem)),
-            Some(_) => {}
             None if !damaged => self.compare(&index, documents),
-            None => {}
+            Some(_) | None => {}
         }
     }
 
@@ -271,7 +270,7 @@ impl Check<'_> {
     }
 
     /// Looks for relative links to files that are neither learned nor there.
-    fn links(&mut self, kb: &KnowledgeBase, documents: &[Manifest]) -> Result<()> {
+    fn links(&mut self, kb: &KnowledgeBase, documents: &[Manifest]) {
         let sources: FxHashSet<&str> =
             documents.iter().filter_map(|m| m.source.as_ref()).map(|source| source.name.as_str()).collect();
         for manifest in documents {
@@ -286,7 +285,6 @@ impl Check<'_> {
                 self.problem("broken-link", Severity::Warning, None, &manifest.docid, detail);
             }
         }
-        Ok(())
     }
 }
 
@@ -332,15 +330,12 @@ fn percent_decoded(text: &str) -> String {
     let mut at = 0;
     while at < bytes.len() {
         let pair = bytes.get(at + 1..at + 3).and_then(|pair| std::str::from_utf8(pair).ok());
-        match pair.filter(|_| bytes[at] == b'%').and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(byte) => {
-                decoded.push(byte);
-                at += 3;
-            }
-            None => {
-                decoded.push(bytes[at]);
-                at += 1;
-            }
+        if let Some(byte) = pair.filter(|_| bytes[at] == b'%').and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
+            decoded.push(byte);
+            at += 3;
+        } else {
+            decoded.push(bytes[at]);
+            at += 1;
         }
     }
     String::from_utf8_lossy(&decoded).into_owned()
@@ -394,7 +389,7 @@ fn index_problem(problem: &IndexProblem) -> Problem {
     }
 }
 
-fn without_head(reason: String) -> CheckReport {
+fn without_head(reason: &str) -> CheckReport {
     let problem = damage_problem("head".to_owned(), 0, None, format!("{reason}; `rebuild` finds the packs again"));
     CheckReport { ok: false, problems: vec![problem], generation: 0, files: 1, bytes: 0 }
 }

@@ -117,7 +117,9 @@ impl KnowledgeBase {
             if !removed.is_empty() {
                 done.generation = self.snapshot()?.head.generation;
                 done.removed = removed.len();
-                removed.iter().for_each(|document| observer.document(document));
+                for document in &removed {
+                    observer.document(document);
+                }
                 done.documents.extend(removed);
             }
         }

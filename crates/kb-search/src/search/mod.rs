@@ -2,6 +2,16 @@
 //!
 //! **Invariant:** ids and scores depend on the live documents and the query alone, not on how the segments came about.
 
+mod answer;
+mod collect;
+mod evaluate;
+mod filter;
+mod plan;
+mod rerank;
+mod terms;
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -9,7 +19,7 @@ use kb_core::{Correction, Mode, SectionId, Stage, Verdict};
 
 use crate::analysis::{Analyzer, Markup};
 use crate::query::{Filters, ParsedQuery};
-use crate::segment::{Dead, Segment};
+use crate::segment::{Dead, Segment, Totals, kbid_prefix};
 use crate::source::{SegmentError, Source};
 
 /// A bound of time, inclusive.
@@ -122,38 +132,58 @@ pub type LiveSegment<S> = (Arc<Segment<S>>, Option<Arc<Dead>>);
 pub struct Searcher<S> {
     segments: Vec<LiveSegment<S>>,
     analyzer: Analyzer,
+    /// Of live sections.
+    totals: Totals,
 }
 
 impl<S: Source> Searcher<S> {
     /// Returns a searcher over these segments; a docid is alive in at most one of them.
     pub fn new(segments: Vec<LiveSegment<S>>, analyzer: Analyzer) -> Self {
-        Self { segments, analyzer }
+        let totals = segments.iter().fold(Totals::default(), |sum, (segment, dead)| {
+            let all = segment.foot().totals;
+            // A set of the dead was checked against its segment when it was made.
+            let live = dead.as_ref().and_then(|dead| all.minus(dead.totals())).unwrap_or(all);
+            sum.plus(&live)
+        });
+        Self { segments, analyzer, totals }
     }
 
     /// Returns the number of live documents.
     pub fn documents(&self) -> u64 {
-        todo!()
+        let live = |(segment, dead): &LiveSegment<S>| {
+            u64::from(segment.documents()) - dead.as_ref().map_or(0, |dead| dead.len() as u64)
+        };
+        self.segments.iter().map(live).sum()
     }
 
     /// Returns the number of live sections.
     pub fn sections(&self) -> u64 {
-        todo!()
+        self.totals.sections
     }
 
     /// Returns all live occurrences of a section as docid and position, in order; the caller checks that the kbid
     /// agrees beyond its first 64 bits.
-    pub fn occurrences(&self, _kbid: SectionId) -> Result<Vec<(String, u32)>, SegmentError> {
-        todo!()
+    pub fn occurrences(&self, kbid: SectionId) -> Result<Vec<(String, u32)>, SegmentError> {
+        let mut found = Vec::new();
+        for (segment, dead) in &self.segments {
+            for section in segment.sections_with(kbid_prefix(kbid), usize::MAX)? {
+                let ordinal = segment.document_of(section)?;
+                if dead.as_ref().is_none_or(|dead| !dead.contains(ordinal)) {
+                    found.push((segment.docid(ordinal)?.to_owned(), segment.place(ordinal, section)?));
+                }
+            }
+        }
+        found.sort_unstable();
+        Ok(found)
     }
 
     /// Answers a query.
     pub fn search(
         &self,
-        _query: &ParsedQuery,
-        _options: &SearchOptions,
-        _texts: &dyn Texts,
+        query: &ParsedQuery,
+        options: &SearchOptions,
+        texts: &dyn Texts,
     ) -> Result<Ranked, SegmentError> {
-        let _ = (&self.analyzer, &self.segments);
-        todo!()
+        answer::answer(self, query, options, texts)
     }
 }

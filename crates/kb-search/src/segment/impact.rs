@@ -100,6 +100,11 @@ impl Totals {
         Some(self)
     }
 
+    /// Returns the average length of a body in positions; 1 if there is none.
+    pub(crate) fn average_body(&self) -> f32 {
+        self.averages()[0]
+    }
+
     fn averages(&self) -> [f32; 4] {
         let average = |sum: u64| if sum == 0 { 1.0 } else { (sum as f64 / self.sections.max(1) as f64) as f32 };
         [average(self.body), average(self.fields[0]), average(self.fields[1]), average(self.fields[2])]

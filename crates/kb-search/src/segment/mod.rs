@@ -7,8 +7,8 @@ mod builder;
 mod codec;
 mod cursor;
 mod dead;
-mod dictionary;
-mod facet;
+pub(crate) mod dictionary;
+pub(crate) mod facet;
 mod impact;
 mod input;
 mod interner;
@@ -23,6 +23,11 @@ mod writer;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use cursor::Cursor;
+pub(crate) use impact::{BOUND_UNIT, FieldCounts, Impacts, Lengths, MAX_IMPACT, Totals};
+pub(crate) use input::kbid_prefix;
+pub(crate) use layout::Part;
 
 pub use builder::{BuildError, SegmentBuilder, SegmentStats};
 pub use dead::Dead;

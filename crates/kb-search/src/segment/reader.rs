@@ -97,8 +97,12 @@ impl<S: Source> Segment<S> {
 
     /// Returns when a document was learned.
     pub fn date(&self, ordinal: u32) -> Result<DateKey, SegmentError> {
-        let [a, b, c, d, e, f, g, h, day @ ..]: [u8; 12] = self.entry(Part::Dates, ordinal)?;
-        Ok(DateKey { utc_seconds: i64::from_le_bytes([a, b, c, d, e, f, g, h]), local_day: i32::from_le_bytes(day) })
+        let entry: [u8; 12] = self.entry(Part::Dates, ordinal)?;
+        let mut bytes = Bytes(&entry);
+        Ok(DateKey {
+            utc_seconds: bytes.array().map(i64::from_le_bytes)?,
+            local_day: bytes.array().map(i32::from_le_bytes)?,
+        })
     }
 
     /// Returns the section numbers of a document.

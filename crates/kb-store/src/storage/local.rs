@@ -247,7 +247,7 @@ impl<F: Fs> io::Write for LocalUpload<F> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.as_mut().map_or(Ok(()), |file| file.flush())
+        self.file.as_mut().map_or(Ok(()), std::io::Write::flush)
     }
 }
 

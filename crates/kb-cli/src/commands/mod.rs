@@ -1,0 +1,123 @@
+//! One module a command: its arguments, what it calls, how it prints for people.
+//!
+//! **Invariant:** commands share nothing but the [`Context`] and the modules beside this one.
+
+mod agent;
+mod check;
+mod completions;
+mod content;
+mod doctor;
+mod export;
+mod gc;
+mod history;
+mod import;
+mod init;
+mod learn;
+mod list;
+mod man;
+mod rebuild;
+mod retrieve;
+mod search;
+mod skill;
+mod status;
+mod unlearn;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use clap::Subcommand;
+
+use crate::database::Databases;
+use crate::failure::{Exit, Failure};
+use crate::output::Output;
+use crate::progress::ProgressLine;
+
+/// What every command is given.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// Where the database is.
+    pub(crate) databases: Databases,
+    /// Where results go.
+    pub(crate) output: Output,
+}
+
+impl Context {
+    /// Returns a line on the terminal for an operation that may take long.
+    pub(crate) fn progress(&self) -> ProgressLine {
+        ProgressLine::new(self.output.is_quiet())
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Init(init::Args),
+    Learn(learn::Args),
+    Unlearn(unlearn::Args),
+    Search(search::Args),
+    Retrieve(retrieve::Args),
+    Content(content::Args),
+    List(list::Args),
+    History(history::Args),
+    Status(status::Args),
+    Check(check::Args),
+    Gc(gc::Args),
+    Rebuild(rebuild::Args),
+    Doctor(doctor::Args),
+    Skill(skill::Args),
+    Agent(agent::Args),
+    Import(import::Args),
+    Export(export::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+/// Runs a command.
+pub(crate) fn run(command: Command, context: &mut Context) -> Result<Exit, Failure> {
+    match command {
+        Command::Init(args) => init::run(&args, context),
+        Command::Learn(args) => learn::run(args, context),
+        Command::Unlearn(args) => unlearn::run(&args, context),
+        Command::Search(args) => search::run(args, context),
+        Command::Retrieve(args) => retrieve::run(&args, context),
+        Command::Content(args) => content::run(&args, context),
+        Command::List(args) => list::run(args, context),
+        Command::History(args) => history::run(&args, context),
+        Command::Status(args) => status::run(&args, context),
+        Command::Check(args) => check::run(&args, context),
+        Command::Gc(args) => gc::run(&args, context),
+        Command::Rebuild(args) => rebuild::run(&args, context),
+        Command::Doctor(args) => doctor::run(&args, context),
+        Command::Skill(args) => skill::run(args, context),
+        Command::Agent(args) => agent::run(args, context),
+        Command::Import(args) => import::run(&args, context),
+        Command::Export(args) => export::run(&args, context),
+        Command::Completions(args) => completions::run(&args, context),
+        Command::Man(args) => man::run(&args, context),
+    }
+}
+
+/// Says whether a path stands for stdin.
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Reads a file, or stdin for `-`.
+fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = if is_stdin(path) {
+        io::stdin().lock().read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
+    };
+    read.map_err(|error| Failure::io("read", path, &error))?;
+    Ok(bytes)
+}
+
+/// Reads a file, or stdin for `-`, that has to be UTF-8.
+fn read_text(path: &Path) -> Result<String, Failure> {
+    String::from_utf8(read_input(path)?).map_err(|error| {
+        kb_store::StoreError::NotUtf8 { name: path.display().to_string(), offset: error.utf8_error().valid_up_to() }
+            .into()
+    })
+}

@@ -1,0 +1,49 @@
+//! `kb status`: shows the state of the base.
+//!
+//! **Invariant:** it reads a constant number of pages, however large the base is.
+
+use std::io::Write;
+
+use kb_core::Severity;
+
+use super::Context;
+use crate::failure::{Exit, Failure};
+use crate::output::{printable, size, write_columns};
+
+/// Show the state of the database
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_args: &Args, context: &mut Context) -> Result<Exit, Failure> {
+    let status = context.databases.open_to_read()?.status()?;
+    context.output.result(&status, |out| {
+        let row = |name: &str, value: String| vec![name.to_owned(), value];
+        let rows = [
+            row("database", printable(&status.path)),
+            row("documents", status.documents.to_string()),
+            row("sections", status.sections.to_string()),
+            row("skills", status.skills.to_string()),
+            row("agents", status.agents.to_string()),
+            row("on disk", format!("{} for {} learned", size(status.bytes), size(status.source_bytes))),
+            row(
+                "index",
+                format!("{}, {} sections, {}", status.index.state, status.index.sections, size(status.index.bytes)),
+            ),
+            row(
+                "files",
+                format!("{} packs, {} segments, {} retired", status.packs, status.index.segments, status.retired),
+            ),
+            row("generation", status.generation.to_string()),
+            row("format", status.format.to_string()),
+            row("problems", status.problems.len().to_string()),
+        ];
+        write_columns(out, &rows)?;
+        for problem in &status.problems {
+            let severity = if problem.severity == Severity::Error { "error" } else { "warning" };
+            let docid = problem.docid.as_ref().map_or_else(String::new, |docid| format!("{docid}: "));
+            writeln!(out, "{severity}: {docid}{}", printable(&problem.detail))?;
+        }
+        Ok(())
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,198 @@
+//! The terms of a query as the segments know them.
+//!
+//! **Invariant:** a document frequency counts live sections only, exactly; it does not depend on how the segments came
+//! about.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use fst::Automaton;
+use fst::automaton::AlwaysMatch;
+use levenshtein_automata::{DFA, Distance, LevenshteinAutomatonBuilder, SINK_STATE};
+use rustc_hash::FxHashMap;
+
+use super::LiveSegment;
+use crate::analysis::{Analyzer, Term};
+use crate::segment::dictionary;
+use crate::segment::facet::WORD;
+use crate::segment::{Cursor, Segment};
+use crate::source::{SegmentError, Source};
+
+/// Most terms that a beginning of a word stands for.
+const MAX_EXPANSIONS: usize = 64;
+/// Most terms of a segment that are looked at to find them.
+const MAX_SCANNED: usize = 20_000;
+/// Most near words that a word is read as.
+const MAX_NEAR: usize = 3;
+
+/// A term of the query, looked up in every segment.
+#[derive(Debug)]
+pub(super) struct QueryTerm {
+    /// As the dictionary has it.
+    pub(super) text: String,
+    /// Where its record is, for each segment.
+    pub(super) records: Vec<Option<u64>>,
+    /// Live sections that hold it.
+    pub(super) df: u64,
+    /// `ln(1 + (N - df + 1/2) / (df + 1/2))`.
+    pub(super) idf: f32,
+}
+
+/// Looks terms up, each once.
+pub(super) struct Lexicon<'a, S> {
+    segments: &'a [LiveSegment<S>],
+    analyzer: &'a Analyzer,
+    sections: u64,
+    pub(super) terms: Vec<QueryTerm>,
+    numbers: FxHashMap<String, usize>,
+}
+
+impl<'a, S: Source> Lexicon<'a, S> {
+    pub(super) fn new(segments: &'a [LiveSegment<S>], analyzer: &'a Analyzer, sections: u64) -> Self {
+        Self { segments, analyzer, sections, terms: Vec::new(), numbers: FxHashMap::default() }
+    }
+
+    /// Returns the number of a term, which may stand nowhere.
+    pub(super) fn term(&mut self, text: &str) -> Result<usize, SegmentError> {
+        if let Some(&number) = self.numbers.get(text) {
+            return Ok(number);
+        }
+        let key = key(text);
+        let mut records = Vec::with_capacity(self.segments.len());
+        let mut df = 0;
+        for segment in self.segments {
+            let record = dictionary::lookup(&segment.0, &key)?;
+            if let Some(record) = record {
+                df += live_df(segment, record)?;
+            }
+            records.push(record);
+        }
+        let number = self.terms.len();
+        self.terms.push(QueryTerm { text: text.to_owned(), records, df, idf: self.idf(df) });
+        self.numbers.insert(text.to_owned(), number);
+        Ok(number)
+    }
+
+    pub(super) fn df(&self, term: usize) -> u64 {
+        self.terms[term].df
+    }
+
+    /// Returns the idf of a term that stands in so many live sections.
+    pub(super) fn idf(&self, df: u64) -> f32 {
+        let (all, df) = (self.sections as f64, df as f64);
+        (1.0 + (all - df + 0.5).max(0.0) / (df + 0.5)).ln() as f32
+    }
+
+    /// Returns the terms that begin so, those in most sections first, and the term of the beginning itself.
+    pub(super) fn beginning_with(&mut self, prefix: &str) -> Result<Vec<usize>, SegmentError> {
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        for segment in self.segments {
+            let mut scanned = 0;
+            dictionary::search(&segment.0, &key(prefix), &AlwaysMatch, &mut |key, record| {
+                add(&mut found, key, live_df(segment, record)?);
+                scanned += 1;
+                Ok(if scanned < MAX_SCANNED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+            })?;
+        }
+        let mut stems: Vec<Term> = Vec::new();
+        self.analyzer.expand(prefix, &mut stems);
+        let mut numbers = Vec::new();
+        for stem in stems.iter().filter(|stem| stem.offset == 0).take(1) {
+            let number = self.term(&stem.text)?;
+            if self.df(number) > 0 {
+                numbers.push(number);
+            }
+        }
+        for text in most_frequent(found, MAX_EXPANSIONS) {
+            let number = self.term(&text)?;
+            if !numbers.contains(&number) {
+                numbers.push(number);
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// Returns the terms nearest to a word that is typed with an error, those in most sections first: within one edit
+    /// (insert, delete, replace, swap) from four letters on, two from eight, the first letter being right.
+    pub(super) fn near(&mut self, text: &str) -> Result<Vec<usize>, SegmentError> {
+        let letters = text.chars().count();
+        let Some(first) = text.chars().next().filter(|_| letters >= 4) else { return Ok(Vec::new()) };
+        for distance in 1..=if letters < 8 { 1 } else { 2 } {
+            let within = Within(LevenshteinAutomatonBuilder::new(distance, true).build_dfa(text));
+            let mut found = BTreeMap::new();
+            for segment in self.segments {
+                dictionary::search(&segment.0, &key(first.encode_utf8(&mut [0; 4])), &&within, &mut |key, record| {
+                    if key.get(1..) != Some(text.as_bytes()) {
+                        add(&mut found, key, live_df(segment, record)?);
+                    }
+                    Ok(ControlFlow::Continue(()))
+                })?;
+            }
+            let near = most_frequent(found, MAX_NEAR);
+            if !near.is_empty() {
+                return near.iter().map(|text| self.term(text)).collect();
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// Returns the live sections that a list names.
+fn live_df<S: Source>(segment: &LiveSegment<S>, record: u64) -> Result<u64, SegmentError> {
+    let (segment, dead): (&Segment<S>, _) = (&segment.0, &segment.1);
+    let mut cursor = Cursor::open(segment, record, true)?;
+    let dead = match dead {
+        Some(dead) if !dead.is_empty() => dead.count(&mut cursor)?,
+        _ => 0,
+    };
+    Ok(u64::from(cursor.df() - dead))
+}
+
+fn key(text: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(text.len() + 1);
+    key.push(WORD);
+    key.extend_from_slice(text.as_bytes());
+    key
+}
+
+fn add(found: &mut BTreeMap<String, u64>, key: &[u8], df: u64) {
+    if let Some(text) = key.get(1..).and_then(|text| std::str::from_utf8(text).ok()) {
+        *found.entry(text.to_owned()).or_default() += df;
+    }
+}
+
+/// Returns the terms in most sections, by the alphabet where they are equal.
+fn most_frequent(found: BTreeMap<String, u64>, count: usize) -> Vec<String> {
+    let mut found: Vec<(String, u64)> = found.into_iter().filter(|&(_, df)| df > 0).collect();
+    found.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    found.truncate(count);
+    found.into_iter().map(|(text, _)| text).collect()
+}
+
+/// Takes the keys of words near to a text.
+struct Within(DFA);
+
+impl Automaton for Within {
+    /// `None` before the kind byte.
+    type State = Option<u32>;
+
+    fn start(&self) -> Self::State {
+        None
+    }
+
+    fn is_match(&self, state: &Self::State) -> bool {
+        state.is_some_and(|state| matches!(self.0.distance(state), Distance::Exact(_)))
+    }
+
+    fn can_match(&self, state: &Self::State) -> bool {
+        *state != Some(SINK_STATE)
+    }
+
+    fn accept(&self, state: &Self::State, byte: u8) -> Self::State {
+        match *state {
+            None if byte == WORD => Some(self.0.initial_state()),
+            None => Some(SINK_STATE),
+            Some(state) => Some(self.0.transition(state, byte)),
+        }
+    }
+}
