@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use kb_core::{LearnedDocument, MediaType, SectionId, Severity};
 use kb_store::{
-    Gc, KnowledgeBase, ListFilter, NewAgent, NewSkill, Observer, Options, Silent, StoreError, Target, Text, Unlearn,
+    Gc, KnowledgeBase, ListFilter, NewAgent, NewSkill, Observer, Options, Search, Silent, StoreError, Target, Text,
+    Unlearn,
 };
 
 use crate::crash_fs::CrashFs;
@@ -39,6 +40,8 @@ struct Seen {
     /// Whether they can be read.
     sections: BTreeMap<SectionId, bool>,
     skills_and_agents: String,
+    /// Documents that each word finds, the best first.
+    found: BTreeMap<&'static str, Vec<String>>,
     /// Documents, skills, agents, bytes of their sources.
     totals: [u64; 4],
 }
@@ -55,8 +58,13 @@ fn see(kb: &KnowledgeBase, known: &BTreeSet<SectionId>) -> Seen {
             kb.skill_list().expect("skills are readable"),
             kb.agent_list().expect("agents are readable")
         ),
+        found: BTreeMap::new(),
         totals: [0; 4],
     };
+    for word in ["alpha", "beta", "licence", "air", "end", "gone", "push", "image"] {
+        let hits = kb.search(&Search::new(word)).expect("every word is a query").hits;
+        seen.found.insert(word, hits.iter().map(|hit| hit.docid.to_string()).collect());
+    }
     for document in &list {
         let bytes = kb.document_bytes(&document.docid).expect("a listed document is readable");
         assert_eq!(bytes.len() as u64, document.bytes);
@@ -191,11 +199,11 @@ impl<A: Fn(&CrashFs, &mut Heard) -> Done> Operation<A> {
         }
         let after = image.fork();
         let kb = open(&after);
-        kb.learn(&text("afterwards", "# Afterwards\n\nlife goes on\n")).expect("the next learn succeeds");
+        kb.learn(&text("zzyzx", "# Zzyzx\n\nqwyjibo\n")).expect("the next learn succeeds");
         assert_eq!(errors(&kb), [""; 0], "{at}, after the next commit");
         let mut now = see(&kb, &self.known);
-        assert_eq!(now.documents.remove("afterwards"), Some(blake3::hash(b"# Afterwards\n\nlife goes on\n")));
-        now.revisions.remove("afterwards");
+        assert_eq!(now.documents.remove("zzyzx"), Some(blake3::hash(b"# Zzyzx\n\nqwyjibo\n")));
+        now.revisions.remove("zzyzx");
         now.totals = seen.totals;
         assert_eq!(now, *seen, "{at}, after the next commit");
         leaves_nothing_behind(&after, at);
@@ -504,7 +512,7 @@ fn a_recovery_is_all_or_nothing() {
                 Err(error) => panic!("{at}: {error}"),
             };
             assert_eq!(see(&kb, &known), expected, "{at}");
-            learn(&kb, "afterwards", "# Afterwards\n");
+            learn(&kb, "zzyzx", "# Zzyzx\n");
             assert_eq!(errors(&kb), [""; 0], "{at}");
             leaves_nothing_behind(&image, &at);
         }
