@@ -16,7 +16,7 @@ use crate::manifest::Manifest;
 use crate::pack::{PackRef, PackWriter};
 use crate::record::{Key, Kind};
 use crate::request::{Gc, Observer, Progress, Silent};
-use crate::snapshot::{Place, Snapshot};
+use crate::snapshot::{Place, Snapshot, readable};
 use crate::storage::FileName;
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -53,10 +53,12 @@ impl KnowledgeBase {
             step(observer, "collecting", 0)?;
             let history = history.unwrap_or(head.history).max(1) as usize;
             let garbage = garbage(&snapshot, history, purge.unwrap_or_default())?;
-            let rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty()) && snapshot.missing.is_empty();
+            let mut rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty()) && snapshot.missing.is_empty();
             if rewrite {
                 step(observer, "merging packs", 1)?;
-                if let Some(packs) = merge_packs(&snapshot, &garbage)? {
+                let merged = merge_packs(&snapshot, &garbage)?;
+                rewrite = merged.is_some();
+                if let Some(packs) = merged {
                     replaced.extend(head.packs.iter().map(PackRef::name));
                     head.packs = packs;
                 }
@@ -234,7 +236,8 @@ fn garbage(snapshot: &Snapshot, history: usize, purged: &[DocId]) -> Result<Garb
     let mut referred: FxHashSet<Key> = FxHashSet::default();
     let mut documents: FxHashSet<DocId> = FxHashSet::default();
     for place in &kept {
-        let manifest = snapshot.manifest_at(place)?;
+        // A pack with a manifest that cannot be read is not merged, so what that one lists stays as well.
+        let Some(manifest) = readable(snapshot.manifest_at(place))? else { continue };
         referred.extend(manifest.sections.iter().map(|section| section.kbid.to_bytes()));
         documents.insert(manifest.docid);
     }

@@ -23,7 +23,7 @@ use crate::manifest::Manifest;
 use crate::pack::{PackRef, PackWriter};
 use crate::paged::{FileKind, PagedWriter};
 use crate::record::{Key, Kind, Record};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, readable};
 use crate::storage::{Area, FileName};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -134,8 +134,8 @@ impl<'a> Txn<'a> {
         let is_gone =
             |manifest: &Manifest| self.staged.get(&manifest.docid).is_some_and(|staged| staged.manifest.is_none());
         for place in &places {
-            let manifest = self.snapshot.manifest_at(place)?;
-            if !is_gone(&manifest) {
+            let manifest = readable(self.snapshot.manifest_at(place))?;
+            if let Some(manifest) = manifest.filter(|manifest| !is_gone(manifest)) {
                 each(&manifest);
             }
         }
@@ -183,8 +183,15 @@ impl<'a> Txn<'a> {
 
     /// Makes this the current revision of its document.
     pub(crate) fn put_manifest(&mut self, manifest: Manifest, source: Option<Arc<[u8]>>) -> Result<()> {
-        if let Some(old) = self.manifest(&manifest.docid)? {
-            count(&mut self.totals, &old, false);
+        match self.manifest(&manifest.docid) {
+            Ok(Some(old)) => count(&mut self.totals, &old, false),
+            Ok(None) => {}
+            Err(StoreError::Damaged { .. }) => {
+                // It was counted, though how many bytes it had is lost.
+                let lost = Manifest { sections: Vec::new(), warnings: Vec::new(), ..manifest.clone() };
+                count(&mut self.totals, &lost, false);
+            }
+            Err(error) => return Err(error),
         }
         count(&mut self.totals, &manifest, true);
         let record = Record::new(Kind::MANIFEST, Manifest::key(&manifest.docid), self.generation, manifest.encode());

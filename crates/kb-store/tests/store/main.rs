@@ -4,5 +4,6 @@
 
 mod crash;
 mod crash_fs;
+mod damage;
 mod documents;
 mod support;
