@@ -47,7 +47,7 @@ impl KnowledgeBase {
     fn collect(&self, history: Option<u32>, purge: Option<&[DocId]>, observer: &mut dyn Observer) -> Result<GcReport> {
         let _lock = self.lock()?;
         loop {
-            let snapshot = self.snapshot()?;
+            let snapshot = self.writable_snapshot()?;
             let mut head = snapshot.head.clone();
             let mut replaced = Vec::new();
             step(observer, "collecting", 0)?;
@@ -111,7 +111,7 @@ impl KnowledgeBase {
     pub fn rebuild(&self, observer: &mut dyn Observer) -> Result<RebuildReport> {
         let _lock = self.lock()?;
         loop {
-            let snapshot = self.snapshot()?;
+            let snapshot = self.writable_snapshot()?;
             let (head, report) = self.rebuilt(&snapshot, observer)?;
             if self.storage.swap_head(Some(&snapshot.head_bytes), &head.encode())? {
                 return Ok(report);

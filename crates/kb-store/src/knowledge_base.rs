@@ -174,6 +174,18 @@ impl KnowledgeBase {
         unreachable!("the loop returns")
     }
 
+    /// Returns the database as of now, to write the next head on.
+    ///
+    /// Fails with [`StoreError::TooNew`] where a newer version has made it something that this one may only read.
+    pub(crate) fn writable_snapshot(&self) -> Result<Arc<Snapshot>> {
+        let snapshot = self.snapshot()?;
+        if !snapshot.writable {
+            let path = self.path.clone();
+            return Err(StoreError::TooNew { path, found: FORMAT + 1, supported: FORMAT });
+        }
+        Ok(snapshot)
+    }
+
     fn open_snapshot(&self, head_bytes: Vec<u8>, before: Option<&Snapshot>) -> Result<Snapshot> {
         let (head, writable) = Head::decode(&head_bytes).map_err(|error| match error {
             HeadError::Damaged(reason) => StoreError::NoHead { path: self.path.clone(), reason: reason.to_owned() },
@@ -234,11 +246,7 @@ impl KnowledgeBase {
     ) -> Result<(T, u64)> {
         let _lock = self.lock()?;
         loop {
-            let snapshot = self.snapshot()?;
-            if !snapshot.writable {
-                let path = self.path.clone();
-                return Err(StoreError::TooNew { path, found: FORMAT + 1, supported: FORMAT });
-            }
+            let snapshot = self.writable_snapshot()?;
             let mut txn = Txn::new(&snapshot, self.now(), expected);
             let result = stage(&mut txn)?;
             if txn.is_empty() {
