@@ -31,15 +31,15 @@ fn prose(seed: u32, words: usize) -> String {
     for i in 0..words {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let end = if i % 12 == 11 { ".\n" } else { " " };
-        write!(text, "w{}{end}", (state >> 12) % 5000).expect("it is memory");
+        write!(text, "w{}{end}", (state >> 12) % 900).expect("it is memory");
     }
     text
 }
 
 fn guide() -> String {
     let mut guide = "---\ntitle: Guide\ntags: [ops]\n---\n# Guide\n\nThe valve opens.\n\n".to_owned();
-    for n in 0..40 {
-        write!(guide, "## Part {n}\n\n{}\n", prose(n, 300)).expect("it is memory");
+    for n in 0..14 {
+        write!(guide, "## Part {n}\n\n{}\n", prose(n, 160)).expect("it is memory");
     }
     guide + SHARED
 }
@@ -49,20 +49,21 @@ impl Sound {
     fn new() -> Self {
         let base = Base::new();
         let mut documents = BTreeMap::new();
-        let mut learn = |docid: &str, content: String| {
-            base.learn(docid, &content);
-            documents.insert(docid.to_owned(), content.into_bytes());
-        };
-        learn("guide", guide());
-        learn("note", format!("# Note\n\nold\n\n{SHARED}"));
-        learn("note", format!("# Note\n\nnew\n\n{SHARED}"));
-        let skill =
-            NewSkill { name: "Release".into(), description: "d".into(), body: "Push.\n".into(), ..NewSkill::default() };
-        base.kb.skill_learn(&skill).expect("learned");
+        for body in ["Pull.\n", "Push.\n"] {
+            let [name, description] = ["Release", "How to"].map(str::to_owned);
+            let skill = NewSkill { name, description, body: body.to_owned(), ..NewSkill::default() };
+            base.kb.skill_learn(&skill).expect("learned");
+        }
+        base.learn("guide", &format!("# Guide\n\nThe valve closes.\n\n{SHARED}"));
+        base.learn("guide", &guide());
+        documents.insert("guide".to_owned(), guide().into_bytes());
         assert_eq!(base.kb.status().expect("status").packs, 1, "four were merged");
         let small = text("small", "# Small\n\nbut mine\n");
-        documents.insert("small".to_owned(), small.content.clone());
-        base.kb.learn_batch(&mut [text("secret", SECRET), small].into_iter(), &mut Silent).expect("learned");
+        let note = text("note", &format!("# Note\n\nnew\n\n{SHARED}"));
+        for text in [&small, &note] {
+            documents.insert(text.docid.as_ref().expect("it has one").to_string(), text.content.clone());
+        }
+        base.kb.learn_batch(&mut [text("secret", SECRET), small, note].into_iter(), &mut Silent).expect("learned");
         // The next commit deletes what the merge has replaced: only files that the head names are left.
         pass(601);
         base.unlearn(Target::Document(id("secret")));

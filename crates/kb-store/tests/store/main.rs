@@ -6,4 +6,5 @@ mod crash;
 mod crash_fs;
 mod damage;
 mod documents;
+mod refusals;
 mod support;
