@@ -153,7 +153,7 @@ impl PackWriter {
     }
 
     pub(crate) const fn extend_generations(&mut self, (from, to): (u64, u64)) {
-        self.generations = widened(self.generations, (from, to));
+        self.generations = Some(widened(self.generations, (from, to)));
     }
 
     fn flush(&mut self, sections: bool) -> Result<(), StoreError> {
@@ -478,7 +478,8 @@ impl Pack {
             let claimed = claimed[first..].iter().take_while(|entry| entry.block == number);
             if !self.is_sound(range) && claimed.clone().next().is_some() {
                 found.entries.extend(claimed);
-                generations = widened(generations, claims.as_ref().map_or((0, 0), |claims| claims.generations));
+                generations =
+                    Some(widened(generations, claims.as_ref().map_or((0, 0), |claims| claims.generations)));
                 continue;
             }
             let bytes = self.unpack_raw(range);
@@ -488,7 +489,7 @@ impl Pack {
             {
                 let Record { kind, key, tombstone, generation, .. } = record;
                 found.entries.push(Entry { kind, key, tombstone, block: number, offset: at });
-                generations = widened(generations, (generation, generation));
+                generations = Some(widened(generations, (generation, generation)));
                 offset += len;
             }
         }
@@ -574,11 +575,11 @@ impl Pack {
     }
 }
 
-const fn widened(range: Option<(u64, u64)>, (from, to): (u64, u64)) -> Option<(u64, u64)> {
-    Some(match range {
+const fn widened(range: Option<(u64, u64)>, (from, to): (u64, u64)) -> (u64, u64) {
+    match range {
         None => (from, to),
         Some((a, b)) => (if from < a { from } else { a }, if to > b { to } else { b }),
-    })
+    }
 }
 
 /// What a pack says of its own parts, unverified: the trailer at least fits the file.

@@ -178,7 +178,7 @@ fn problems(kb: &KnowledgeBase) -> Vec<Problem> {
 fn places(bytes: &[u8], count: usize) -> BTreeSet<usize> {
     let (len, tail) = (bytes.len(), bytes.len().saturating_sub(120));
     let every = |from: usize, step: usize| (from..len).step_by(step.max(1));
-    every(0, tail / count | 1).chain(every(tail, 9)).collect()
+    every(0, (tail / count) | 1).chain(every(tail, 9)).collect()
 }
 
 fn flipped(bytes: &[u8], at: usize) -> Vec<u8> {

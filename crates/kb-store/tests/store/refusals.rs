@@ -148,7 +148,7 @@ fn a_base_is_created_only_where_nothing_is() {
     let deep = folder.path().join("no/such/parent");
     match KnowledgeBase::create(&deep, options()) {
         Err(StoreError::Io { op: "create", path, source }) => {
-            assert_eq!((path, source.kind()), (deep, ErrorKind::NotFound))
+            assert_eq!((path, source.kind()), (deep, ErrorKind::NotFound));
         }
         other => panic!("{other:?}"),
     }
