@@ -53,16 +53,18 @@ impl KnowledgeBase {
     ) -> Result<GcReport> {
         let _lock = self.lock()?;
         loop {
-            let snapshot = self.snapshot()?;
+            let snapshot = self.writable_snapshot()?;
             let mut head = snapshot.head.clone();
             let mut replaced = Vec::new();
             step(observer, "collecting", 0)?;
             let history = kept_revisions(&*self.storage, &head, history)?;
             let garbage = garbage(&snapshot, history, purge)?;
-            let rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty()) && snapshot.missing.is_empty();
+            let mut rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty()) && snapshot.missing.is_empty();
             if rewrite {
                 step(observer, "merging packs", 1)?;
-                if let Some(packs) = merge_packs(&snapshot, &garbage)? {
+                let merged = merge_packs(&snapshot, &garbage)?;
+                rewrite = merged.is_some();
+                if let Some(packs) = merged {
                     replaced.extend(head.packs.iter().map(PackRef::name));
                     head.packs = packs;
                 }
@@ -93,6 +95,9 @@ impl KnowledgeBase {
                 self.delete_purged(&head)?;
             }
             self.delete_strays(&head)?;
+            if is_purge {
+                self.storage.sync_deletes()?;
+            }
             let after = sizes(&*snapshot.storage)?;
             let gone = before.iter().filter(|(name, _)| !after.contains_key(*name));
             return Ok(GcReport {
@@ -112,31 +117,38 @@ impl KnowledgeBase {
     pub fn rebuild(&self, observer: &mut dyn Observer) -> Result<RebuildReport> {
         let _lock = self.lock()?;
         loop {
-            let snapshot = self.snapshot()?;
-            let mut head = snapshot.head.clone();
-            let (manifests, problems) = manifests(&snapshot)?;
-            let documents = manifests.len() as u64;
-            head.totals = Totals::default();
-            for manifest in &manifests {
-                add_totals(&mut head.totals, manifest);
-            }
-            let replaced = index_files(&head);
-            let mut done = 0;
-            head.generation += 1;
-            head.segments = write_segments(&snapshot, manifests, head.generation, &mut |builder, manifest| {
-                if !observer.progress(&Progress { phase: "indexing", done, total: Some(documents) }) {
-                    return Err(StoreError::Cancelled);
-                }
-                done += 1;
-                add_from_store(builder, &snapshot, manifest)
-            })?;
-            head.analyzer = Analyzer::VERSION;
-            retire(&*self.storage, &mut head, replaced, self.now().div_euclid(1000), false)?;
+            let snapshot = self.writable_snapshot()?;
+            let (head, report) = self.rebuilt(&snapshot, observer)?;
             if self.storage.swap_head(Some(&snapshot.head_bytes), &head.encode())? {
-                let sections = head.segments.iter().map(|segment| segment.sections).sum();
-                return Ok(RebuildReport { documents, sections, problems, generation: head.generation });
+                return Ok(report);
             }
         }
+    }
+
+    /// Makes the indexes of a snapshot anew, and returns the head that names them.
+    pub(crate) fn rebuilt(&self, snapshot: &Snapshot, observer: &mut dyn Observer) -> Result<(Head, RebuildReport)> {
+        let mut head = snapshot.head.clone();
+        let (manifests, problems) = manifests(snapshot)?;
+        let documents = manifests.len() as u64;
+        head.totals = Totals::default();
+        for manifest in &manifests {
+            add_totals(&mut head.totals, manifest);
+        }
+        let replaced = index_files(&head);
+        let mut done = 0;
+        head.generation += 1;
+        head.segments = write_segments(snapshot, manifests, head.generation, &mut |builder, manifest| {
+            if !observer.progress(&Progress { phase: "indexing", done, total: Some(documents) }) {
+                return Err(StoreError::Cancelled);
+            }
+            done += 1;
+            add_from_store(builder, snapshot, manifest)
+        })?;
+        head.analyzer = Analyzer::VERSION;
+        retire(&*self.storage, &mut head, replaced, self.now().div_euclid(1000), false)?;
+        let sections = head.segments.iter().map(|segment| segment.sections).sum();
+        let report = RebuildReport { documents, sections, problems, generation: head.generation };
+        Ok((head, report))
     }
 
     /// Deletes files that neither the head nor its list of retired files names: what a crash left. The caller holds

@@ -213,8 +213,15 @@ impl<'a> Txn<'a> {
 
     /// Makes this the current revision of its document.
     pub(crate) fn put_manifest(&mut self, manifest: Manifest, source: Option<Arc<[u8]>>) -> Result<()> {
-        if let Some(old) = self.manifest(&manifest.docid)? {
-            count(&mut self.totals, &old, false);
+        match self.manifest(&manifest.docid) {
+            Ok(Some(old)) => count(&mut self.totals, &old, false),
+            Ok(None) => {}
+            Err(StoreError::Damaged { .. }) => {
+                // It was counted, though how many bytes it had is lost.
+                let lost = Manifest { sections: Vec::new(), warnings: Vec::new(), ..manifest.clone() };
+                count(&mut self.totals, &lost, false);
+            }
+            Err(error) => return Err(error),
         }
         count(&mut self.totals, &manifest, true);
         let record = Record::new(Kind::MANIFEST, Manifest::key(&manifest.docid), self.generation, manifest.encode());
@@ -296,10 +303,16 @@ impl<'a> Txn<'a> {
         head.generation = self.generation;
         head.totals = self.totals;
         let old_index = self.snapshot.index.get_or_init(|| Index::open(&*storage, &self.snapshot.head));
-        if old_index.problem.is_none() {
-            self.update_index(old_index, &mut head, &mut retired)?;
-        } else {
-            self.rebuild_index(&mut head, &mut retired)?;
+        let mut updated = (head.clone(), retired.clone());
+        let update = match &old_index.problem {
+            None => self.update_index(old_index, &mut updated.0, &mut updated.1).map(|()| true),
+            Some(_) => Ok(false),
+        };
+        match update {
+            Ok(true) => (head, retired) = updated,
+            // A page that was not looked at before may turn out to be damaged: that must not keep anybody from writing.
+            Ok(false) | Err(StoreError::Damaged { .. }) => self.rebuild_index(&mut head, &mut retired)?,
+            Err(error) => return Err(error),
         }
         retire(&*storage, &mut head, retired, self.now.div_euclid(1000), self.purge)?;
         Ok(head)
@@ -632,7 +645,11 @@ pub(crate) fn retire(
     now: i64,
     purge: bool,
 ) -> Result<usize> {
-    let in_use: FxHashSet<FileName> = head.packs.iter().map(PackRef::name).chain(index_files(head)).collect();
+    let mut in_use: FxHashSet<FileName> = head.packs.iter().map(PackRef::name).chain(index_files(head)).collect();
+    let files: Vec<FileName> = files.into_iter().filter(|name| !in_use.contains(name)).collect();
+    // A file that came back after it was retired, and goes again now, begins its grace anew.
+    head.retired.retain(|entry| entry.is_list || !files.contains(&entry.name));
+    in_use.extend(&files);
     let mut deleted = 0;
     let mut kept = Vec::new();
     for mut entry in std::mem::take(&mut head.retired) {
@@ -658,14 +675,7 @@ pub(crate) fn retire(
     }
     head.retired = kept;
     let at = if purge { i64::MIN / 2 } else { now };
-    let listed: FxHashSet<FileName> = head.retired.iter().map(|entry| entry.name).collect();
-    head.retired.extend(
-        files.into_iter().filter(|name| !in_use.contains(name) && !listed.contains(name)).map(|name| Retired {
-            name,
-            at,
-            is_list: false,
-        }),
-    );
+    head.retired.extend(files.into_iter().map(|name| Retired { name, at, is_list: false }));
     if head.retired.len() > RETIRED_IN_HEAD {
         let (lists, singles): (Vec<_>, Vec<_>) =
             std::mem::take(&mut head.retired).into_iter().partition(|entry| entry.is_list);

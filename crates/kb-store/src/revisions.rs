@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 use crate::error::StoreError;
 use crate::manifest::Manifest;
 use crate::record::Kind;
-use crate::snapshot::{Place, Snapshot};
+use crate::snapshot::{Place, Snapshot, readable};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -63,8 +63,10 @@ impl Snapshot {
         for group in single.iter().chain(&several) {
             let mut walk = Walk::default();
             for place in group {
+                // A pack with a manifest that cannot be read is not merged, so what that one lists stays as well.
+                let Some(manifest) = readable(self.manifest_at(place))? else { continue };
                 let generation = self.read(place)?.generation;
-                each(place, &walk.step(generation, self.manifest_at(place)?))?;
+                each(place, &walk.step(generation, manifest))?;
             }
         }
         Ok(())

@@ -41,7 +41,14 @@ impl<F: Fs> LocalStorage<F> {
         for dir in [self.root.clone(), self.dir(Area::Packs), self.dir(Area::Index)] {
             self.fs.create_dir(&dir).io("create", &dir)?;
         }
-        self.fs.sync_dir(&self.root).io("sync", &self.root)
+        self.fs.sync_dir(&self.root).io("sync", &self.root)?;
+        // The new directory is itself a name in another; without it the base would be gone after a power cut.
+        let parent = match self.root.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+            Some(parent) => parent,
+            None => return Ok(()),
+        };
+        self.fs.sync_dir(parent).io("sync", parent)
     }
 
     fn dir(&self, area: Area) -> PathBuf {
@@ -175,6 +182,13 @@ impl<F: Fs> Storage for LocalStorage<F> {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied && cfg!(windows) => Ok(false),
             Err(e) => Err(e).io("delete", &path),
         }
+    }
+
+    fn sync_deletes(&self) -> Result<(), StoreError> {
+        for dir in [self.dir(Area::Packs), self.dir(Area::Index)] {
+            self.fs.sync_dir(&dir).io("sync", &dir)?;
+        }
+        Ok(())
     }
 
     fn delete_unfinished(&self, name: &str) -> Result<(), StoreError> {

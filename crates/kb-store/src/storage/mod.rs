@@ -112,6 +112,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Deletes a file. `false` where the system refuses for now; a file that is gone already is success.
     fn delete(&self, name: FileName) -> Result<bool, StoreError>;
 
+    /// Makes the deletes so far survive a power cut.
+    fn sync_deletes(&self) -> Result<(), StoreError>;
+
     /// Deletes an unfinished file as [`Listing::unfinished`] names it.
     fn delete_unfinished(&self, name: &str) -> Result<(), StoreError>;
 
