@@ -6,6 +6,7 @@ mod concurrency;
 mod documents;
 #[cfg(unix)]
 mod folders;
+mod fuzzing;
 mod history;
 mod hostile;
 mod importing;
