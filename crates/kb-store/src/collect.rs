@@ -16,8 +16,9 @@ use crate::manifest::Manifest;
 use crate::pack::{PackRef, PackWriter};
 use crate::record::{Key, Kind};
 use crate::request::{Gc, Observer, Progress, Silent};
+use crate::settings::Settings;
 use crate::snapshot::{Place, Snapshot};
-use crate::storage::FileName;
+use crate::storage::{FileName, Storage};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -56,7 +57,7 @@ impl KnowledgeBase {
             let mut head = snapshot.head.clone();
             let mut replaced = Vec::new();
             step(observer, "collecting", 0)?;
-            let history = history.unwrap_or(head.history).max(1) as usize;
+            let history = kept_revisions(&*self.storage, &head, history)?;
             let garbage = garbage(&snapshot, history, purge)?;
             let rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty()) && snapshot.missing.is_empty();
             if rewrite {
@@ -182,11 +183,20 @@ fn merge_index(snapshot: &Snapshot, index: &Index, head: &mut Head) -> Result<()
     Ok(())
 }
 
+/// Returns how many revisions of a document are kept: those asked for, else those of `kb.toml`, else the head's.
+pub(crate) fn kept_revisions(storage: &dyn Storage, head: &Head, asked: Option<u32>) -> Result<usize> {
+    let kept = match asked {
+        Some(kept) => kept,
+        None => Settings::read(storage)?.history.unwrap_or(head.history),
+    };
+    Ok(kept.max(1) as usize)
+}
+
 fn step(observer: &mut dyn Observer, phase: &str, done: u64) -> Result<()> {
     if observer.progress(&Progress { phase, done, total: Some(3) }) { Ok(()) } else { Err(StoreError::Cancelled) }
 }
 
-fn sizes(storage: &dyn crate::storage::Storage) -> Result<FxHashMap<FileName, u64>> {
+fn sizes(storage: &dyn Storage) -> Result<FxHashMap<FileName, u64>> {
     Ok(storage.list()?.files.into_iter().collect())
 }
 

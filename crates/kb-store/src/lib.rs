@@ -27,6 +27,7 @@ mod reports;
 mod request;
 mod revisions;
 mod search;
+mod settings;
 mod skills;
 mod snapshot;
 mod stat_cache;
