@@ -149,6 +149,10 @@ impl Storage for Memory {
         Ok(Box::new(MemoryLock))
     }
 
+    fn settings(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(None)
+    }
+
     fn lock_state(&self) -> Result<(Option<LockHolder>, bool), StoreError> {
         Ok((None, false))
     }

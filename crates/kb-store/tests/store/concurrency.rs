@@ -372,3 +372,37 @@ fn a_clock_that_is_set_back_leaves_readers_their_grace() {
     assert!(!files().is_superset(&before), "then it does");
     assert!(base.problems().is_empty());
 }
+
+/// Stops at the first chance.
+struct Stop;
+
+impl Observer for Stop {
+    fn progress(&mut self, _: &Progress<'_>) -> bool {
+        false
+    }
+}
+
+#[test]
+fn what_is_cancelled_leaves_a_whole_base_and_no_lock() {
+    let base = Base::new();
+    for i in 0..3 {
+        base.learn(&format!("d{i}"), &format!("# D{i}\n"));
+        base.learn(&format!("d{i}"), &format!("# D{i} again\n"));
+    }
+    let before = base.kb.status().expect("status");
+    let results = [
+        base.kb.rebuild(&mut Stop).map(drop),
+        base.kb.gc(&kb_store::Gc { history: Some(1) }, &mut Stop).map(drop),
+        base.kb.check(&mut Stop).map(drop),
+    ];
+    for result in results {
+        assert!(matches!(result, Err(StoreError::Cancelled)), "{result:?}");
+    }
+    assert_eq!(base.kb.status().expect("status"), before);
+    let mut texts = (0..3).map(|i| text(&format!("new{i}"), "# New\n"));
+    let result = base.kb.learn_batch(&mut texts, &mut Stop);
+    assert!(matches!(result, Err(StoreError::Cancelled)), "{result:?}");
+    let other = KnowledgeBase::open(base.database(), Options { wait: Duration::ZERO, ..real_options("other") });
+    other.expect("it is there").learn(&text("last", "# Last\n")).expect("nobody holds the lock");
+    assert!(base.problems().is_empty());
+}

@@ -306,6 +306,13 @@ impl Pair {
         }
         let readable = self.oracle.readable();
         for (id, text) in &self.oracle.texts {
+            let prefix = &id.to_string()[..8];
+            let begin_so = kb.sections_by_prefix(prefix, 9).expect("eight characters are enough");
+            assert_eq!(begin_so.contains(id), readable.contains(id), "{text:?}");
+            if let Ok(section) = kb.retrieve_section(*id) {
+                let docids: Vec<String> = section.docids.iter().map(ToString::to_string).collect();
+                assert_eq!(docids, self.oracle.holding(*id), "{text:?}");
+            }
             match kb.section_bytes(*id) {
                 Ok(bytes) => {
                     assert!(readable.contains(id), "{text:?} should not be readable");
@@ -340,10 +347,7 @@ impl Pair {
                 found.extend(hit.also_in.iter().map(ToString::to_string));
             }
             found.sort();
-            let holds = |document: &oracle::Document| document.current().sections.contains(&text);
-            let expected: Vec<String> =
-                self.oracle.documents.iter().filter(|(_, d)| holds(d)).map(|(docid, _)| docid.clone()).collect();
-            assert_eq!(found, expected, "{word}");
+            assert_eq!(found, self.oracle.holding(text), "{word}");
         }
     }
 
