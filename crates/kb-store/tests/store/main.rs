@@ -9,6 +9,7 @@ mod damage;
 mod documents;
 #[cfg(unix)]
 mod folders;
+mod fuzzing;
 mod history;
 mod hostile;
 mod importing;
