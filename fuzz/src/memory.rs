@@ -141,6 +141,10 @@ impl Storage for Memory {
         Ok(true)
     }
 
+    fn sync_deletes(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn delete_unfinished(&self, _name: &str) -> Result<(), StoreError> {
         Ok(())
     }

@@ -88,7 +88,13 @@ impl KnowledgeBase {
         let root_source = source_name(&root, &base);
         let given = given(request);
         let mut cache = StatCache::open(self.options.cache_dir.as_deref(), snapshot.head.id, &root_source, &given);
-        let mut seen: FxHashSet<String> = found.iter().map(|file| file.source.clone()).collect();
+        // What a prune would take is settled first: one that is refused leaves everything as it is.
+        let gone = if request.prune && root.is_dir() {
+            let seen = found.iter().map(|file| file.source.as_str()).chain(unreadable.iter().map(String::as_str));
+            self.gone_from(&snapshot, &root_source, &seen.collect(), &unreadable, request.prune_all)?
+        } else {
+            Vec::new()
+        };
         let mut read: Vec<(String, Stamp, i64, [u8; 16])> = Vec::new();
         for chunk in chunks(&found) {
             let mut changed = Vec::new();
@@ -111,17 +117,14 @@ impl KnowledgeBase {
             }
         }
         let mut done = batch.finish(observer)?;
-        if request.prune && root.is_dir() {
-            seen.extend(unreadable.iter().cloned());
-            let removed = self.prune(&root_source, &seen, &unreadable, request)?;
-            if !removed.is_empty() {
-                done.generation = self.snapshot()?.head.generation;
-                done.removed = removed.len();
-                for document in &removed {
-                    observer.document(document);
-                }
-                done.documents.extend(removed);
+        if !gone.is_empty() {
+            let removed = self.prune(&gone, request.dry_run)?;
+            done.generation = self.snapshot()?.head.generation;
+            done.removed = removed.len();
+            for document in &removed {
+                observer.document(document);
             }
+            done.documents.extend(removed);
         }
         if !request.dry_run {
             remember(cache, &read, &done);
@@ -157,15 +160,15 @@ impl KnowledgeBase {
         Ok(Look::Read(stamp, now))
     }
 
-    /// Removes documents learned from below a root whose file is gone.
-    fn prune(
+    /// Finds the documents learned from below a root whose file is gone.
+    fn gone_from(
         &self,
+        snapshot: &Snapshot,
         root: &str,
-        seen: &FxHashSet<String>,
+        seen: &FxHashSet<&str>,
         unreadable: &[String],
-        request: &LearnPaths,
-    ) -> Result<Vec<LearnedDocument>> {
-        let snapshot = self.snapshot()?;
+        prune_all: bool,
+    ) -> Result<Vec<Manifest>> {
         let base = self.base_folder();
         let mut gone: Vec<Manifest> = Vec::new();
         let mut known = 0;
@@ -176,22 +179,23 @@ impl KnowledgeBase {
                 let name = &manifest.source.as_ref().expect("it was just looked at").name;
                 let is_unreadable = || unreadable.iter().any(|folder| is_from(&manifest, folder));
                 // What the walk passed over may be there all the same: an image, a hidden file, an ignored one.
-                if !seen.contains(name) && !is_unreadable() && is_gone(&base.join(name)) {
+                if !seen.contains(name.as_str()) && !is_unreadable() && is_gone(&base.join(name)) {
                     gone.push(manifest);
                 }
             }
             Ok(())
         })?;
-        if gone.is_empty() {
-            return Ok(Vec::new());
-        }
         let too_much = gone.len() == known || (gone.len() >= MANY && gone.len() * 2 > known);
-        if too_much && !request.prune_all {
+        if !gone.is_empty() && too_much && !prune_all {
             return Err(StoreError::PruneTooMuch { root: root.to_owned(), gone: gone.len(), known });
         }
         gone.sort_by(|a, b| a.docid.cmp(&b.docid));
+        Ok(gone)
+    }
+
+    fn prune(&self, gone: &[Manifest], dry_run: bool) -> Result<Vec<LearnedDocument>> {
         let targets = gone.iter().map(|manifest| Target::Document(manifest.docid.clone())).collect();
-        self.unlearn(&Unlearn { targets, dry_run: request.dry_run, purge: false })?;
+        self.unlearn(&Unlearn { targets, dry_run, purge: false })?;
         Ok(gone.iter().map(|manifest| learned(manifest, Outcome::Removed)).collect())
     }
 }
