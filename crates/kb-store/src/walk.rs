@@ -133,6 +133,13 @@ impl KnowledgeBase {
     fn look(&self, file: &Found, request: &LearnPaths, snapshot: &Snapshot, cache: &StatCache) -> Result<Look> {
         // The time comes first: an edit after it shows in the stamp, or is known to be too close to tell.
         let now = milliseconds((self.options.clock)()).saturating_mul(1_000_000);
+        let base = self.base_folder();
+        let name = file.path.strip_prefix(&base).unwrap_or(&file.path);
+        if name.to_str().is_none() {
+            // As text it might be the name of another file, which would become its revision.
+            let reason = format!("the name `{}` is not UTF-8", name.as_os_str().as_encoded_bytes().escape_ascii());
+            return Err(StoreError::Invalid { field: "path", reason });
+        }
         let metadata = std::fs::metadata(&file.path).io("read", &file.path)?;
         if metadata.len() > MAX_FILE {
             let reason = format!("`{}` is larger than {} MiB", file.source, MAX_FILE >> 20);

@@ -5,7 +5,8 @@
 //! lock                    held by the one writer, and says who that is
 //! packs/HASH.pack         durable before the head names it
 //! index/HASH.idx          not synced: torn or missing, it is made again
-//! packs/tmp-…, index/tmp-…, tmp-head…    unfinished
+//! kb.toml                 settings, only ever read
+//! packs/tmp-…, index/tmp-…, tmp-…    unfinished
 //! ```
 //!
 //! **Invariant:** a durable file costs two syncs (itself, its folder), a swap of the head two more; so a commit of one
@@ -74,6 +75,14 @@ impl<F: Fs> LocalStorage<F> {
         }
     }
 
+    fn read_if_there(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.root.join(name);
+        match self.fs.read(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            other => other.io("read", &path).map(Some),
+        }
+    }
+
     fn read_lock_note(&self) -> Option<LockHolder> {
         let text = String::from_utf8(self.fs.read(&self.root.join("lock")).ok()?).ok()?;
         let mut parts = text.trim_end().splitn(3, '\t');
@@ -91,11 +100,11 @@ impl<F: Fs> Storage for LocalStorage<F> {
     }
 
     fn head(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        let path = self.root.join("head");
-        match self.fs.read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            other => other.io("read", &path).map(Some),
-        }
+        self.read_if_there("head")
+    }
+
+    fn settings(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read_if_there("kb.toml")
     }
 
     fn swap_head(&self, expected: Option<&[u8]>, new: &[u8]) -> Result<bool, StoreError> {

@@ -2,6 +2,14 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests write sources, and break files on purpose")]
 
+mod concurrency;
 mod documents;
+#[cfg(unix)]
+mod folders;
+mod history;
+mod hostile;
+mod importing;
+mod model;
 mod searching;
+mod skills;
 mod support;
