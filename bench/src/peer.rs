@@ -176,6 +176,7 @@ fn query(index: &Index, handles: Handles, text: &str, kind: Kind) -> Result<Box<
     };
     Ok(match kind {
         Kind::Words => all(stems.iter().map(|stem| word(stem)).collect()),
+        Kind::Phrase if stems.len() < 2 => all(stems.iter().map(|stem| word(stem)).collect()),
         Kind::Phrase => {
             Box::new(PhraseQuery::new(stems.iter().map(|stem| Term::from_field_text(handles.body, stem)).collect()))
         }

@@ -23,7 +23,7 @@ use kb_store::{KnowledgeBase, Options, Search, Silent, Text};
 use serde_json::Value;
 
 use crate::Result;
-use crate::table::{Bar, Row, Table, Unit, say};
+use crate::table::{Bar, Row, Table, Unit, complain, say};
 
 /// Hits that are asked for.
 const DEPTH: usize = 100;
@@ -134,7 +134,14 @@ fn ask(base: &KnowledgeBase, names: &HashMap<String, String>, queries: &Path, na
     for line in lines(queries)? {
         let line = line?;
         let search = Search { limit: DEPTH, check_sources: false, ..Search::new(field(&line, "text")?) };
-        let report = base.search(&search)?;
+        // One query that fails counts as unanswered; the others are still worth knowing.
+        let report = match base.search(&search) {
+            Ok(report) => report,
+            Err(error) => {
+                complain(&format!("{name}: `{}` failed: {error}", search.query))?;
+                continue;
+            }
+        };
         *stages.entry(report.stage.to_string()).or_default() += 1;
         let hits = report.hits.iter().filter_map(|hit| Some((names.get(hit.docid.as_str())?.clone(), hit.score)));
         answers.push((field(&line, "_id")?, hits.collect()));

@@ -6,7 +6,6 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use crate::Result;
 
@@ -180,21 +179,14 @@ pub(crate) fn complain(text: &str) -> Result<()> {
 
 /// Returns the middle value; of an even number of values the mean of the two in the middle.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    percentile_sorted(values, |sorted| {
-        let half = sorted.len() / 2;
-        if sorted.len().is_multiple_of(2) { sorted[half - 1].midpoint(sorted[half]) } else { sorted[half] }
-    })
-}
-
-fn percentile_sorted(values: &[f64], pick: impl FnOnce(&[f64]) -> f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    (!sorted.is_empty()).then(|| pick(&sorted))
-}
-
-/// Returns durations as seconds.
-pub(crate) fn seconds(durations: impl IntoIterator<Item = Duration>) -> Vec<f64> {
-    durations.into_iter().map(|duration| duration.as_secs_f64()).collect()
+    let half = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        count if count.is_multiple_of(2) => Some(sorted[half - 1].midpoint(sorted[half])),
+        _ => Some(sorted[half]),
+    }
 }
 
 #[cfg(test)]
