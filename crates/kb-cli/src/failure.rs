@@ -10,6 +10,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
+use kb_core::SkillError;
 use kb_store::StoreError;
 use serde::Serialize;
 
@@ -158,6 +159,10 @@ fn advice(error: &StoreError) -> (Option<String>, Vec<String>) {
             "`kb check` lists all damage; `kb rebuild` heals an index, `kb learn --again PATH` writes a damaged text anew"
         }
         StoreError::NotUtf8 { .. } => "convert it to UTF-8, for example with `iconv`, and learn it again",
+        StoreError::Skill(SkillError::MissingArgument { .. }) => "`kb skill get NAME` shows the arguments",
+        StoreError::NotAtomic { .. } => {
+            "the result lines say what is wrong; without `--atomic` the good lines are kept"
+        }
         StoreError::PruneTooMuch { .. } => {
             "nothing was removed; is the folder mounted? `--prune-all` removes them all the same"
         }

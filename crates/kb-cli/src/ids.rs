@@ -5,7 +5,7 @@
 //! taken.
 
 use kb_core::{DocId, SectionId};
-use kb_store::{KnowledgeBase, ListFilter, StoreError};
+use kb_store::{KnowledgeBase, StoreError};
 
 use crate::failure::Failure;
 
@@ -41,11 +41,13 @@ pub(crate) fn find(base: &KnowledgeBase, text: &str) -> Result<Found, Failure> {
     if let Ok(id) = text.parse() {
         return Ok(Found::Section { id, exact: true });
     }
-    if let Ok(docid) = text.parse::<DocId>()
-        && document_exists(base, &docid)?
-    {
-        return Ok(Found::Document(docid));
-    }
+    let near = match text.parse().ok().or_else(|| docid_like(text)).map(|id| base.describe_document(&id)) {
+        Some(Ok(document)) if document.docid.as_str() == text => return Ok(Found::Document(document.docid)),
+        Some(Ok(document)) => vec![document.docid],
+        Some(Err(StoreError::DocumentNotFound { near, .. })) => near,
+        Some(Err(error)) => return Err(error.into()),
+        None => Vec::new(),
+    };
     if is_prefix(text) {
         match *base.sections_by_prefix(text, 100)? {
             [] => {}
@@ -55,27 +57,12 @@ pub(crate) fn find(base: &KnowledgeBase, text: &str) -> Result<Found, Failure> {
             }
         }
     }
-    Err(unknown(base, text))
+    Err(StoreError::DocumentNotFound { id: text.to_owned(), near }.into())
 }
 
 fn is_prefix(text: &str) -> bool {
     let in_alphabet = |c: u8| matches!(c, b'0'..=b'9' | b'a'..=b'z') && !b"ilou".contains(&c);
     (SHORTEST_PREFIX..SectionId::LEN).contains(&text.len()) && text.bytes().all(in_alphabet)
-}
-
-fn document_exists(base: &KnowledgeBase, docid: &DocId) -> Result<bool, StoreError> {
-    let filter = ListFilter { prefix: Some(docid.to_string()), ..ListFilter::default() };
-    Ok(base.list(&filter)?.documents.iter().any(|document| document.docid == *docid))
-}
-
-/// Returns the failure for an id that nothing has, with the names near to it.
-fn unknown(base: &KnowledgeBase, text: &str) -> Failure {
-    let near = match docid_like(text).map(|docid| base.history(&docid)) {
-        Some(Err(StoreError::DocumentNotFound { near, .. })) => near,
-        Some(Ok(history)) => vec![history.docid],
-        _ => Vec::new(),
-    };
-    StoreError::DocumentNotFound { id: text.to_owned(), near }.into()
 }
 
 /// Returns the docid that someone who typed this may have meant, to look for near names with.

@@ -23,7 +23,8 @@ impl KnowledgeBase {
             options,
             true,
         );
-        if !dir.is_dir() {
+        let is_database = kb.storage.head()?.is_some() || Self::has_packs(dir);
+        if !is_database {
             return Err(StoreError::NoDatabase { path: dir.to_owned() });
         }
         let mut findings = Vec::new();

@@ -81,7 +81,7 @@ impl KnowledgeBase {
                         reason: "is a folder with files in it",
                     });
                 }
-                if Self::has_packs(dir) {
+                if Self::has_packs(dir) && !dir.join("head").exists() {
                     let reason = "it is missing, but packs are there; `recover` finds what they hold".to_owned();
                     return Err(StoreError::NoHead { path: dir.to_owned(), reason });
                 }
@@ -154,7 +154,14 @@ impl KnowledgeBase {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // A pack may go between reading the head that names it and opening it; then the head has changed as well.
         for attempt in 0.. {
-            let Some(bytes) = self.storage.head()? else { return Err(self.no_head()) };
+            let Some(bytes) = self.storage.head()? else {
+                let error = self.no_head();
+                // Between the two looks another process may have created the base and written to it.
+                if attempt < 4 && matches!(error, StoreError::NoHead { .. }) && self.storage.head()?.is_some() {
+                    continue;
+                }
+                return Err(error);
+            };
             if let Some(snapshot) = &state.snapshot
                 && snapshot.head_bytes == bytes
             {
@@ -217,7 +224,7 @@ impl KnowledgeBase {
         StoreError::NoDatabase { path: self.path.clone() }
     }
 
-    fn has_packs(dir: &Path) -> bool {
+    pub(crate) fn has_packs(dir: &Path) -> bool {
         std::fs::read_dir(dir.join("packs")).is_ok_and(|mut entries| {
             entries.any(|entry| entry.is_ok_and(|e| e.file_name().to_string_lossy().ends_with(".pack")))
         })

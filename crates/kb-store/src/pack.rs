@@ -478,8 +478,7 @@ impl Pack {
             let claimed = claimed[first..].iter().take_while(|entry| entry.block == number);
             if !self.is_sound(range) && claimed.clone().next().is_some() {
                 found.entries.extend(claimed);
-                generations =
-                    Some(widened(generations, claims.as_ref().map_or((0, 0), |claims| claims.generations)));
+                generations = Some(widened(generations, claims.as_ref().map_or((0, 0), |claims| claims.generations)));
                 continue;
             }
             let bytes = self.unpack_raw(range);

@@ -235,12 +235,20 @@ pub(crate) fn resolve(txn: &Txn<'_>, prepared: &Prepared) -> Result<(DocId, Opti
             {
                 return Ok((known, Some(old), false));
             }
-            // Whose name is taken by another source gets a number, and is recorded under it.
+            // From the folder of the base a source is found by its own name; under any other it has to be recorded, so
+            // that it is the same document whatever folder is learned. A name that another source has gets a number.
+            let own = source.map(docid_from_path);
+            if let Some(own) = own.as_ref().filter(|own| *own != docid)
+                && let Some(old) = current(own)?.filter(is_ours)
+            {
+                return Ok((own.clone(), Some(old), false));
+            }
             let mut candidate = docid.clone();
             for n in 2.. {
+                let record = own.as_ref() != Some(&candidate);
                 match current(&candidate)? {
-                    None => return Ok((candidate.clone(), None, candidate != *docid)),
-                    Some(old) if is_ours(&old) => return Ok((candidate.clone(), Some(old), false)),
+                    None => return Ok((candidate, None, record)),
+                    Some(old) if is_ours(&old) => return Ok((candidate, Some(old), record)),
                     Some(_) => candidate = docid_with_suffix(docid, n),
                 }
             }

@@ -8,6 +8,7 @@ use kb_core::{
     SectionInfo,
 };
 
+use crate::collect::kept_revisions;
 use crate::error::StoreError;
 use crate::index::Index;
 use crate::knowledge_base::{KnowledgeBase, time_text};
@@ -153,7 +154,7 @@ impl KnowledgeBase {
     /// Lists documents by docid, skills and agents included.
     pub fn list(&self, filter: &ListFilter) -> Result<DocumentList> {
         let snapshot = self.snapshot()?;
-        let types: Vec<String> = filter.types.iter().map(|text| type_name(text)).collect();
+        let types = type_names(&filter.types)?;
         let mut documents = Vec::new();
         snapshot.each_manifest(|manifest| {
             let wanted = filter.tags.iter().all(|tag| has_tag(&manifest.tags, tag))
@@ -177,7 +178,7 @@ impl KnowledgeBase {
         if revisions.is_empty() {
             return Err(not_found(&snapshot, id));
         }
-        let kept = snapshot.head.history.max(1) as usize;
+        let kept = kept_revisions(&*snapshot.storage, &snapshot.head, None)?;
         let revisions = revisions
             .into_iter()
             .take(kept)
@@ -196,10 +197,20 @@ impl KnowledgeBase {
     }
 }
 
-/// Returns the word by which a type is looked for: short names of media types become these.
-pub(crate) fn type_name(text: &str) -> String {
-    let lower = text.trim().to_lowercase();
-    lower.parse::<kb_core::MediaType>().map_or(lower, |media_type| media_type.to_string())
+/// Returns the words by which types are looked for: short names of media types become these.
+pub(crate) fn type_names(texts: &[String]) -> Result<Vec<String>> {
+    let name = |text: &String| {
+        let lower = text.trim().to_lowercase();
+        match lower.parse::<kb_core::MediaType>() {
+            Ok(media_type) => Ok(media_type.to_string()),
+            Err(_) if lower.parse::<kb_core::DocumentKind>().is_ok() => Ok(lower),
+            Err(error) => {
+                let reason = format!("{error}, nor is it `document`, `skill` or `agent`");
+                Err(StoreError::Invalid { field: "type", reason })
+            }
+        }
+    };
+    texts.iter().map(name).collect()
 }
 
 /// Says whether one of these tags is `wanted`, in any case; `a/*` is any tag below `a/`.
@@ -245,7 +256,9 @@ pub(crate) fn occurrences(snapshot: &Snapshot, id: SectionId) -> Result<Vec<(Man
     Ok(found)
 }
 
-fn documents_by_index(index: &Index, id: SectionId) -> Option<Vec<DocId>> {
+/// Returns the documents that hold a section, by docid, as far as the first half of its kbid tells; `None` without an
+/// index.
+pub(crate) fn documents_by_index(index: &Index, id: SectionId) -> Option<Vec<DocId>> {
     if index.problem.is_some() {
         return None;
     }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use kb_core::{DocId, Hit, Mode, OtherSection, SearchReport, SectionId, Stage, Verdict};
+use kb_core::{Correction, DocId, Hit, Mode, OtherSection, SearchReport, SectionId, Stage, Verdict};
 use kb_search::{
     DateBound, Markup, Matcher, Ranked, RankedHit, SearchOptions, Searcher, SegmentError, Texts, parse, parse_phrase,
     snippet,
@@ -18,9 +18,9 @@ use kb_search::{
 use crate::error::StoreError;
 use crate::index::{Index, analyzer, markup_of, scan};
 use crate::knowledge_base::KnowledgeBase;
-use crate::manifest::{Manifest, Role};
+use crate::manifest::{Manifest, Role, SectionEntry};
 use crate::prepare::hash16;
-use crate::read::type_name;
+use crate::read::{documents_by_index, type_names};
 use crate::request::Search;
 use crate::snapshot::Snapshot;
 
@@ -32,6 +32,8 @@ const SCAN_BYTES: u64 = 32 << 20;
 const MAX_QUERY: usize = 64 << 10;
 /// Length of a snippet in characters.
 const SNIPPET_CHARS: usize = 240;
+/// Other documents of a hit that are named.
+const ALSO_IN: usize = 10;
 /// A source larger than this is not read again to see whether it changed: its time and length speak for it.
 const MAX_SOURCE_CHECK: u64 = 16 << 20;
 
@@ -73,6 +75,8 @@ impl KnowledgeBase {
         for hit in &ranked.hits {
             hits.extend(self.hit(&texts, &matcher, hit, request.check_sources)?);
         }
+        let corrected =
+            ranked.corrected.into_iter().map(|correction| as_written(correction, &hits, &analyzer)).collect();
         let next = options.offset + ranked.hits.len();
         Ok(SearchReport {
             query: request.query.clone(),
@@ -83,7 +87,7 @@ impl KnowledgeBase {
             total_is_exact: ranked.total_is_exact,
             generation: snapshot.head.generation,
             dropped: ranked.dropped,
-            corrected: ranked.corrected,
+            corrected,
             cursor: ranked.has_more.then(|| format!("{}.{next}", snapshot.head.generation)),
             incomplete,
             hits,
@@ -106,7 +110,12 @@ impl KnowledgeBase {
             Ok(_) | Err(StoreError::Damaged { .. }) => String::new(),
             Err(error) => return Err(error),
         };
-        let excerpt = snippet(&text, markup_of(&manifest.media_type), matcher, section.line, SNIPPET_CHARS);
+        let markup = markup_of(&manifest.media_type);
+        let (body, body_line) = without_heading(&text, section, markup);
+        let mut excerpt = snippet(body, markup, matcher, body_line, SNIPPET_CHARS);
+        if excerpt.snippet.highlights.is_empty() {
+            excerpt.match_line = section.line;
+        }
         let path = |at: usize| manifest.heading_path(at).into_iter().map(str::to_owned).collect();
         let more = ranked.more.iter().filter_map(|other| {
             let at = other.position as usize;
@@ -130,7 +139,7 @@ impl KnowledgeBase {
             highlights: excerpt.snippet.highlights,
             snippet_line: excerpt.snippet.line,
             more: more.collect(),
-            also_in: same_section(texts, section.kbid, &ranked.also_in),
+            also_in: same_section(texts, section.kbid, &ranked.docid, &ranked.also_in),
             stale: if check_source { self.staleness(&manifest) } else { None },
         }))
     }
@@ -167,6 +176,24 @@ impl KnowledgeBase {
     }
 }
 
+/// Returns a section's text below its heading, which the hit's heading path already shows, and the line where it
+/// begins. A section of nothing else keeps its heading.
+fn without_heading<'t>(text: &'t str, section: &SectionEntry, markup: Markup) -> (&'t str, u32) {
+    let whole = (text, section.line);
+    if markup != Markup::Markdown || section.heading.is_none() || section.part.is_some_and(|(n, _)| n > 1) {
+        return whole;
+    }
+    let blank = text.len() - text.trim_start().len();
+    let heading = &text[blank..];
+    let lines = if heading.starts_with('#') { 1 } else { 2 };
+    let len: usize = heading.split_inclusive('\n').take(lines).map(str::len).sum();
+    let (above, below) = text.split_at(blank + len);
+    if below.trim().is_empty() {
+        return whole;
+    }
+    (below, section.line + above.matches('\n').count() as u32)
+}
+
 fn options(request: &Search, generation: u64) -> Result<SearchOptions> {
     let invalid = |field, reason: String| StoreError::Invalid { field, reason };
     if request.limit == 0 || request.limit > 100 {
@@ -201,7 +228,7 @@ fn options(request: &Search, generation: u64) -> Result<SearchOptions> {
     };
     let mut filters = kb_search::Filters {
         tags: request.tags.iter().map(|tag| analyzer().fold(tag)).collect(),
-        types: request.types.iter().map(|text| analyzer().fold(&type_name(text))).collect(),
+        types: type_names(&request.types)?.iter().map(|name| analyzer().fold(name)).collect(),
         sources: request.sources.clone(),
         docids: request.docids.clone(),
         ..kb_search::Filters::default()
@@ -243,16 +270,37 @@ fn matcher(query: &kb_search::ParsedQuery, ranked: &Ranked, analyzer: &kb_search
     matcher
 }
 
+/// Returns a correction in words instead of stems: as the first hit that shows such a word writes it.
+fn as_written(mut correction: Correction, hits: &[Hit], analyzer: &kb_search::Analyzer) -> Correction {
+    for term in &mut correction.to {
+        let shown = hits.iter().flat_map(|hit| {
+            [hit.snippet.as_str(), hit.title.as_str()].into_iter().chain(hit.heading_path.iter().map(String::as_str))
+        });
+        let word = shown.flat_map(|text| {
+            let placed = analyzer.terms_of(text, Markup::None).into_iter();
+            placed.filter(|placed| placed.term.text == *term).map(|placed| text[placed.range].to_lowercase())
+        });
+        if let Some(word) = word.min_by_key(String::len) {
+            *term = word;
+        }
+    }
+    correction
+}
+
 fn unreadable(error: &SegmentError) -> StoreError {
     StoreError::Damaged { file: "index".to_owned(), offset: 0, kbid: None, detail: error.to_string() }
 }
 
-/// Keeps those documents that really hold this section: the index knows only the first half of a kbid.
-fn same_section(texts: &StoredTexts<'_>, id: SectionId, docids: &[String]) -> Vec<DocId> {
-    let holds = |docid: &&String| {
-        texts.manifest(docid).is_some_and(|manifest| manifest.sections.iter().any(|section| section.kbid == id))
+/// Returns other documents that hold this section. The index knows only the first half of a kbid, so the manifests are
+/// asked; without an index, those that were ranked are.
+fn same_section(texts: &StoredTexts<'_>, id: SectionId, docid: &str, ranked: &[String]) -> Vec<DocId> {
+    let known = texts.snapshot.index.get().and_then(|index| documents_by_index(index, id));
+    let candidates = known.unwrap_or_else(|| ranked.iter().filter_map(|docid| docid.parse().ok()).collect());
+    let holds = |other: &DocId| {
+        let manifest = texts.manifest(other.as_str());
+        manifest.is_some_and(|manifest| manifest.sections.iter().any(|section| section.kbid == id))
     };
-    docids.iter().filter(holds).filter_map(|docid| docid.parse().ok()).collect()
+    candidates.into_iter().filter(|other| other.as_str() != docid && holds(other)).take(ALSO_IN).collect()
 }
 
 /// The texts of a snapshot, with the manifests that were read for one answer.

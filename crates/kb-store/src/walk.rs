@@ -26,7 +26,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// A file larger than this is refused, not read.
 const MAX_FILE: u64 = crate::pack::MAX_RECORD as u64;
 /// A prune that would take this many documents and more than half of a folder is refused.
-const MANY: usize = 10;
+const MANY: usize = 5;
 
 /// A file to be learned.
 #[derive(Debug)]
@@ -133,6 +133,13 @@ impl KnowledgeBase {
     fn look(&self, file: &Found, request: &LearnPaths, snapshot: &Snapshot, cache: &StatCache) -> Result<Look> {
         // The time comes first: an edit after it shows in the stamp, or is known to be too close to tell.
         let now = milliseconds((self.options.clock)()).saturating_mul(1_000_000);
+        let base = self.base_folder();
+        let name = file.path.strip_prefix(&base).unwrap_or(&file.path);
+        if name.to_str().is_none() {
+            // As text it might be the name of another file, which would become its revision.
+            let reason = format!("the name `{}` is not UTF-8", name.as_os_str().as_encoded_bytes().escape_ascii());
+            return Err(StoreError::Invalid { field: "path", reason });
+        }
         let metadata = std::fs::metadata(&file.path).io("read", &file.path)?;
         if metadata.len() > MAX_FILE {
             let reason = format!("`{}` is larger than {} MiB", file.source, MAX_FILE >> 20);

@@ -25,13 +25,8 @@ pub(crate) fn run(_args: &Args, context: &mut Context) -> Result<Exit, Failure> 
 
 fn write_text(report: &DoctorReport, out: &mut Output) -> io::Result<()> {
     let row = |name: &str, value: String| vec![name.to_owned(), value];
-    let found = report.format.map_or_else(|| "unknown".to_owned(), |format| format.to_string());
-    let rows = [
-        row("database", printable(&report.path)),
-        row("kb", report.version.clone()),
-        row("format", format!("{found} (this kb reads and writes up to {})", report.supported_format)),
-        row("lock", lock(report)),
-    ];
+    let version = format!("{}, reads formats up to {}", report.version, report.supported_format);
+    let rows = [row("database", printable(&report.path)), row("kb", version)];
     write_columns(out, &rows)?;
     for finding in &report.findings {
         writeln!(out, "{:<7}  {}: {}", finding.level, finding.topic, printable(&finding.detail))?;
@@ -40,15 +35,4 @@ fn write_text(report: &DoctorReport, out: &mut Output) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn lock(report: &DoctorReport) -> String {
-    let lock = &report.lock;
-    let (state, by) = if lock.held { ("held", " by") } else { ("free", ", last held by") };
-    let Some(pid) = lock.pid else {
-        return state.to_owned();
-    };
-    let command = lock.command.as_ref().map(|command| format!(" (`{}`)", printable(command))).unwrap_or_default();
-    let since = lock.since.as_ref().map(|since| format!(" since {}", printable(since))).unwrap_or_default();
-    format!("{state}{by} process {pid}{command}{since}")
 }

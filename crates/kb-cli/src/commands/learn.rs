@@ -107,7 +107,7 @@ fn learn_paths(args: Args, base: &KnowledgeBase, context: &Context) -> Result<Le
     if report.documents.is_empty() && missing.is_empty() {
         let named = paths.iter().map(|path| format!("`{}`", path.display())).collect::<Vec<_>>().join(", ");
         return Err(Failure::new("nothing-to-learn", format_args!("no file to learn in {named}"))
-            .with_hint("ignore files and unknown file names are left out; `--type` takes a file of any name"));
+            .with_hint("a folder's ignored files, images and files of unknown kind are left out: name a file itself, or give `--type`"));
     }
     report.failed += missing.len();
     report.documents.extend(missing.into_iter().map(|path| LearnedDocument {

@@ -110,14 +110,22 @@ fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     } else {
         File::open(path).and_then(|mut file| file.read_to_end(&mut bytes))
     };
-    read.map_err(|error| Failure::io("read", path, &error))?;
+    read.map_err(|error| Failure::io("read", named(path), &error))?;
     Ok(bytes)
+}
+
+/// Returns the path as messages name it.
+fn named(path: &Path) -> &Path {
+    if is_stdin(path) { Path::new("stdin") } else { path }
 }
 
 /// Reads a file, or stdin for `-`, that has to be UTF-8.
 fn read_text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(read_input(path)?).map_err(|error| {
-        kb_store::StoreError::NotUtf8 { name: path.display().to_string(), offset: error.utf8_error().valid_up_to() }
-            .into()
+        kb_store::StoreError::NotUtf8 {
+            name: named(path).display().to_string(),
+            offset: error.utf8_error().valid_up_to(),
+        }
+        .into()
     })
 }

@@ -101,8 +101,8 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
         Format::Text => write_text(&report, out)?,
         Format::Json => out.json_line(&report)?,
         Format::Jsonl => report.hits.iter().try_for_each(|hit| out.json_line(hit))?,
-        Format::Paths => write_paths(&report, out)?,
-        Format::Vimgrep => write_vimgrep(&report, out)?,
+        Format::Paths => write_paths(&report, &Paths::new(&base)?, out)?,
+        Format::Vimgrep => write_vimgrep(&report, &Paths::new(&base)?, out)?,
     }
     if format != Format::Json {
         if report.hits.is_empty() {
@@ -206,15 +206,39 @@ fn title_line(hit: &Hit) -> String {
     parts.join(" › ")
 }
 
-/// Returns the file of a hit, or the document's name where it came from no file.
-fn path_of(hit: &Hit) -> &str {
-    hit.source.as_deref().unwrap_or(hit.docid.as_str())
+/// Turns what the base calls a source into a path that can be opened from the working directory.
+#[derive(Debug)]
+struct Paths {
+    /// Relative sources begin at the folder that holds the database.
+    root: PathBuf,
+    here: PathBuf,
 }
 
-fn write_paths(report: &SearchReport, out: &mut Output) -> io::Result<()> {
-    report.hits.iter().try_for_each(|hit| writeln!(out, "{}", path_of(hit)))
+impl Paths {
+    fn new(base: &KnowledgeBase) -> Result<Self, Failure> {
+        let failed = |error| Failure::io("find", base.path(), &error);
+        let database = std::path::absolute(base.path()).map_err(failed)?;
+        let root = database.parent().unwrap_or(&database).to_owned();
+        Ok(Self { root, here: std::env::current_dir().map_err(failed)? })
+    }
+
+    /// Returns the file of a hit; the source as the base has it where that is no file, else the document's name.
+    fn of(&self, hit: &Hit) -> String {
+        let Some(source) = &hit.source else {
+            return hit.docid.to_string();
+        };
+        let path = self.root.join(source);
+        if !path.exists() {
+            return source.clone();
+        }
+        path.strip_prefix(&self.here).unwrap_or(&path).display().to_string()
+    }
 }
 
-fn write_vimgrep(report: &SearchReport, out: &mut Output) -> io::Result<()> {
-    report.hits.iter().try_for_each(|hit| writeln!(out, "{}:{}:1:{}", path_of(hit), hit.line, printable(&hit.snippet)))
+fn write_paths(report: &SearchReport, paths: &Paths, out: &mut Output) -> io::Result<()> {
+    report.hits.iter().try_for_each(|hit| writeln!(out, "{}", paths.of(hit)))
+}
+
+fn write_vimgrep(report: &SearchReport, paths: &Paths, out: &mut Output) -> io::Result<()> {
+    report.hits.iter().try_for_each(|hit| writeln!(out, "{}:{}:1:{}", paths.of(hit), hit.line, printable(&hit.snippet)))
 }

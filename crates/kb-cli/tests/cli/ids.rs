@@ -36,9 +36,19 @@ fn a_beginning_of_four_characters_serves_where_it_is_unique() {
 #[test]
 fn an_unknown_id_is_not_found() {
     let kb = Kb::new();
-    assert_snapshot!(kb.run(["retrieve", "00000000000000000000000000"]), @"");
-    assert_snapshot!(kb.run(["retrieve", "../../etc/passwd"]), @"");
-    assert_snapshot!(kb.run(["content", "nothing", "--json"]).text(), @"");
+    assert_snapshot!(kb.run(["retrieve", "00000000000000000000000000"]), @r"
+    exit: 1
+    --- stderr
+    error: Section not found: 00000000000000000000000000
+    hint: `kb search WORDS` lists the ids there are
+    ");
+    assert_snapshot!(kb.run(["retrieve", "../../etc/passwd"]), @r"
+    exit: 1
+    --- stderr
+    error: Document not found: ../../etc/passwd
+    hint: `kb list` shows all documents
+    ");
+    assert_snapshot!(kb.run(["content", "nothing", "--json"]).text(), @r#"{"error":{"code":"not-found","message":"Document not found: nothing","hint":"`kb list` shows all documents"}}"#);
 }
 
 #[test]

@@ -12,12 +12,39 @@ fn a_folder_is_learned_and_what_is_unchanged_is_left() {
     let kb = Kb::new();
     kb.write("docs/guide.md", "# Guide\n\nStart here.\n\n## Retries\n\nThree, then give up.\n");
     kb.write("docs/ops/backup.md", "---\ntitle: Backups\n---\n\nEvery night.\n");
-    assert_snapshot!(kb.run(["learn", "docs"]), @"");
-    assert_snapshot!(kb.run(["learn", "docs"]), @"");
+    assert_snapshot!(kb.run(["learn", "docs"]), @r"
+    exit: 0
+    --- stdout
+    added      guide  2 sections
+    added      ops/backup  2 sections
+    --- stderr
+    2 added
+    ");
+    assert_snapshot!(kb.run(["learn", "docs"]), @r"
+    exit: 0
+    --- stderr
+    2 unchanged
+    ");
     kb.write("docs/guide.md", "# Guide\n\nStart over there.\n\n## Retries\n\nThree, then give up.\n");
-    assert_snapshot!(kb.run(["learn", "docs"]), @"");
-    assert_snapshot!(kb.run(["list"]), @"");
-    assert_snapshot!(kb.run(["history", "guide"]), @"");
+    assert_snapshot!(kb.run(["learn", "docs"]), @r"
+    exit: 0
+    --- stdout
+    updated    guide  2 sections
+    --- stderr
+    1 updated, 1 unchanged
+    ");
+    assert_snapshot!(kb.run(["list"]), @r"
+    exit: 0
+    --- stdout
+    guide       2 sections  61 B  Guide
+    ops/backup  2 sections  37 B  Backups
+    ");
+    assert_snapshot!(kb.run(["history", "guide"]), @r"
+    exit: 0
+    --- stdout
+    2  [TIME]  2 sections  Guide  current
+    1  [TIME]  2 sections  Guide
+    ");
     assert_eq!(kb.read("docs/ops/backup.md"), b"---\ntitle: Backups\n---\n\nEvery night.\n");
 }
 
@@ -49,7 +76,11 @@ fn a_bad_file_costs_itself_alone() {
 #[test]
 fn a_path_that_does_not_exist_is_named() {
     let kb = Kb::new();
-    assert_snapshot!(kb.run(["learn", "D:\\docs\" --tag x"]), @"");
+    assert_snapshot!(kb.run(["learn", "D:\\docs\" --tag x"]), @r#"
+    exit: 1
+    --- stderr
+    error: there is no file or folder `D:\docs" --tag x`
+    "#);
     kb.write("docs/good.md", "# Good\n");
     let run = kb.run(["learn", "docs", "gone.md"]);
     assert_eq!(run.exit, 3, "{run}");
@@ -60,7 +91,12 @@ fn a_path_that_does_not_exist_is_named() {
 fn no_file_at_all_is_a_failure() {
     let kb = Kb::new();
     std::fs::create_dir_all(kb.path("empty")).expect("a folder");
-    assert_snapshot!(kb.run(["learn", "empty"]), @"");
+    assert_snapshot!(kb.run(["learn", "empty"]), @r"
+    exit: 1
+    --- stderr
+    error: no file to learn in `empty`
+    hint: a folder's ignored files, images and files of unknown kind are left out: name a file itself, or give `--type`
+    ");
 }
 
 #[test]
@@ -84,7 +120,13 @@ fn what_was_removed_goes_with_prune_only() {
     std::fs::remove_file(kb.path("docs/b.md")).expect("removed");
     kb.run(["learn", "docs"]).expect_exit(0);
     assert_eq!(kb.run(["status", "--json"]).json()["documents"], 3);
-    assert_snapshot!(kb.run(["learn", "docs", "--prune"]), @"");
+    assert_snapshot!(kb.run(["learn", "docs", "--prune"]), @r"
+    exit: 0
+    --- stdout
+    removed    b
+    --- stderr
+    2 unchanged, 1 removed
+    ");
     assert_eq!(kb.run(["status", "--json"]).json()["documents"], 2);
 }
 
@@ -120,11 +162,19 @@ fn an_exact_id_is_unlearned_at_once() {
     let report = kb.run(["unlearn", &kbids[1], "--json"]).expect_exit(0).json();
     assert_eq!(report["sections"], json!([kbids[1]]));
     assert_eq!(report["edited"], json!(["guide"]));
-    assert_snapshot!(kb.run(["retrieve", &kbids[1]]).stderr.replace(&kbids[1], "[KBID]"), @"");
+    assert_snapshot!(kb.run(["retrieve", &kbids[1]]).stderr.replace(&kbids[1], "[KBID]"), @r"
+    error: Section not found: [KBID]
+    hint: `kb search WORDS` lists the ids there are
+    ");
 
     let report = kb.run(["unlearn", "other", "--json"]).expect_exit(0).json();
     assert_eq!(report["documents"], json!(["other"]));
-    assert_snapshot!(kb.run(["unlearn", "other"]), @"");
+    assert_snapshot!(kb.run(["unlearn", "other"]), @r"
+    exit: 1
+    --- stderr
+    error: Document not found: other
+    hint: `kb list` shows all documents
+    ");
 }
 
 #[test]
@@ -145,7 +195,12 @@ fn what_is_not_named_exactly_needs_a_yes() {
     let kb = Kb::new();
     kb.pipe(["learn", "-", "--docid", "plan-alpha", "--tag", "ops"], "# Alpha\n").expect_exit(0);
     let kbids = kb.learn("plan-beta", "# Beta\n");
-    assert_snapshot!(kb.run(["unlearn", "--tag", "ops"]), @"");
+    assert_snapshot!(kb.run(["unlearn", "--tag", "ops"]), @r"
+    exit: 1
+    --- stderr
+    error: this would unlearn 1 document (plan-alpha) and 1 section
+    hint: nothing was done; `--yes` does it, `--dry-run` shows it
+    ");
     let run = kb.run(["unlearn", &kbids[0][..6]]);
     assert!(run.exit == 1 && run.stderr.contains("`--yes` does it"), "{run}");
     assert_eq!(kb.run(["status", "--json"]).json()["documents"], 2);
@@ -156,7 +211,8 @@ fn what_is_not_named_exactly_needs_a_yes() {
 
     kb.run(["unlearn", "--tag", "ops", "--yes"]).expect_exit(0);
     kb.run(["unlearn", &kbids[0][..6], "--yes", "--purge"]).expect_exit(0);
-    assert_eq!(kb.run(["status", "--json"]).json()["documents"], 0);
+    let status = kb.run(["status", "--json"]).json();
+    assert_eq!((&status["documents"], &status["sections"]), (&json!(1), &json!(0)));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod harness;
 mod ids;
 mod learning;
+mod readme;
 mod searching;
 mod skills;
 mod transfer;

@@ -36,7 +36,15 @@ fn masked(run: &Run) -> String {
 #[test]
 fn a_hit_is_shown_with_its_place_and_its_words() {
     let kb = base();
-    assert_snapshot!(masked(&kb.run(["search", "kingfisher", "retries"])), @"");
+    assert_snapshot!(masked(&kb.run(["search", "kingfisher", "retries"])), @"
+    exit: 0
+    --- stdout
+    Guide › Retries
+      guide:7  [KBID]  confidence [N]
+      The kingfisher retries three times, then gives up.
+
+    1 of 1 shown, verdict: answered
+    ");
     let colour = kb.run(["search", "kingfisher", "--color", "always"]);
     assert!(colour.text().contains("\u{1b}[1mkingfisher\u{1b}[0m"), "{colour}");
 }
@@ -52,7 +60,11 @@ fn words_that_are_left_out_are_told() {
 #[test]
 fn no_hit_is_an_empty_result_and_no_failure() {
     let kb = base();
-    assert_snapshot!(kb.run(["search", "xqzzyv"]), @"");
+    assert_snapshot!(kb.run(["search", "xqzzyv"]), @r"
+    exit: 0
+    --- stderr
+    nothing matches `xqzzyv`
+    ");
     let answer = kb.run(["search", "xqzzyv", "--json"]).expect_exit(0).json();
     assert_eq!((&answer["verdict"], &answer["hits"]), (&"unanswered".into(), &serde_json::json!([])));
 }

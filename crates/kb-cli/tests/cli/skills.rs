@@ -13,7 +13,7 @@ fn with_skill() -> Kb {
         "skill",
         "learn",
         "--name",
-        "Summary",
+        "summary",
         "--description",
         "Sums up a text",
         "--body",
@@ -30,10 +30,14 @@ fn with_skill() -> Kb {
 #[test]
 fn a_skill_is_learned_listed_and_shown() {
     let kb = with_skill();
-    assert_snapshot!(kb.run(["skill", "list"]), @"");
+    assert_snapshot!(kb.run(["skill", "list"]), @r"
+    exit: 0
+    --- stdout
+    summary  2 arguments  Sums up a text
+    ");
     let list = kb.run(["skill", "list", "--json"]).json();
     assert_eq!(list["skills"][0]["argumentCount"], 2);
-    let skill = kb.run(["skill", "get", "summary", "--json"]).json();
+    let skill = kb.run(["skill", "get", "Summary", "--json"]).json();
     assert_eq!(skill["docid"], "skill-summary");
     assert_eq!(skill["arguments"][0], json!({"name": "doc", "description": "The text", "required": true}));
     let shown = kb.run(["skill", "get", "Summary"]).expect_exit(0);
@@ -43,7 +47,7 @@ fn a_skill_is_learned_listed_and_shown() {
 #[test]
 fn a_whole_skill_file_is_learned() {
     let kb = Kb::new();
-    let text = "---\nname: Review\ndescription: Reviews a change\narguments:\n  - name: diff\n    required: true\n---\nRead {{diff}}.\n";
+    let text = "---\nname: review\ndescription: Reviews a change\narguments:\n  - name: diff\n    required: true\n---\nRead {{diff}}.\n";
     kb.write("SKILL.md", text);
     kb.run(["skill", "learn", "SKILL.md"]).expect_exit(0);
     let skill = kb.run(["skill", "get", "review", "--json"]).json();
@@ -66,12 +70,16 @@ fn placeholders_are_filled_in_once() {
 #[test]
 fn the_linter_names_what_does_not_match() {
     let kb = with_skill();
-    assert_snapshot!(kb.run(["skill", "lint", "summary"]), @"");
+    assert_snapshot!(kb.run(["skill", "lint", "summary"]), @r"
+    exit: 0
+    --- stdout
+    summary: ok
+    ");
     kb.run([
         "skill",
         "learn",
         "--name",
-        "Loose",
+        "loose",
         "--description",
         "Does not match",
         "--body",
@@ -82,9 +90,15 @@ fn the_linter_names_what_does_not_match() {
     .expect_exit(0);
     let run = kb.run(["skill", "lint", "loose"]);
     assert!(run.exit == 1 && run.text().contains("this") && run.text().contains("that"), "{run}");
-    let text = "---\nname: Loose\ndescription: Does not match\n---\nUse {{this}}.\n";
+    let text = "---\nname: loose\ndescription: Does not match\n---\nUse {{this}}.\n";
     let run = Kb::bare().pipe(["skill", "lint", "--file", "-", "--json"], text);
-    assert_eq!((run.exit, &run.json()["name"], &run.json()["ok"]), (1, &json!("Loose"), &json!(false)), "{run}");
+    assert_snapshot!(Kb::bare().pipe(["skill", "lint", "--file", "-"], b"\xff"), @r"
+    exit: 1
+    --- stderr
+    error: `stdin` is not UTF-8 text: the first bad byte is at 0
+    hint: convert it to UTF-8, for example with `iconv`, and learn it again
+    ");
+    assert_eq!((run.exit, &run.json()["name"], &run.json()["ok"]), (1, &json!("loose"), &json!(false)), "{run}");
 }
 
 #[test]
@@ -93,7 +107,7 @@ fn an_unknown_skill_is_not_found_with_near_names() {
     let run = kb.run(["skill", "get", "sumary"]);
     assert_eq!(run.exit, 1, "{run}");
     assert!(run.stderr.starts_with("error: Skill not found: sumary\n"), "{run}");
-    assert!(run.stderr.contains("`Summary`"), "{run}");
+    assert!(run.stderr.contains("`summary`"), "{run}");
 }
 
 #[test]
@@ -102,10 +116,18 @@ fn an_agent_has_its_skills_in_order() {
     kb.write("persona.md", "You read with care.\n");
     let arguments =
         ["agent", "create", "Reader", "--description", "Reads", "--persona", "@persona.md", "--skill", "summary"];
-    assert_snapshot!(kb.run(arguments), @"");
-    assert_snapshot!(kb.run(["agent", "list"]), @"");
+    assert_snapshot!(kb.run(arguments), @r"
+    exit: 0
+    --- stdout
+    added      agent-reader  1 skill
+    ");
+    assert_snapshot!(kb.run(["agent", "list"]), @r"
+    exit: 0
+    --- stdout
+    Reader  agent-reader  1 skill  Reads
+    ");
     let agent = kb.run(["agent", "get", "agent-reader", "--json"]).json();
-    assert_eq!((&agent["persona"], &agent["skills"][0]["name"]), (&json!("You read with care.\n"), &json!("Summary")));
+    assert_eq!((&agent["persona"], &agent["skills"][0]["name"]), (&json!("You read with care.\n"), &json!("summary")));
 
     let run = kb.run(["skill", "delete", "summary"]).expect_exit(0);
     assert!(run.stderr.contains("warning: agent-reader refers to a skill that is gone"), "{run}");

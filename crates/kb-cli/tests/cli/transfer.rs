@@ -52,7 +52,7 @@ fn filled() -> Kb {
     kb.write("docs/ops/backup.md", "---\ntitle: Backups\ntags: [ops]\n---\nEvery night.\n");
     kb.write("docs/dot.png", b"\x89PNG\r\n\x1a\n\x00\xff");
     kb.write("docs/page.html", "<h1>Page</h1>\n<p>Text.</p>\n");
-    kb.run(["learn", "docs"]).expect_exit(0);
+    kb.run(["learn", "docs", "docs/dot.png"]).expect_exit(0);
     kb.run([
         "skill",
         "learn",
@@ -74,12 +74,21 @@ fn filled() -> Kb {
 #[test]
 fn a_tree_is_written_byte_for_byte() {
     let kb = filled();
-    assert_snapshot!(kb.run(["export", "out"]), @"");
+    assert_snapshot!(kb.run(["export", "out"]), @r"
+    exit: 0
+    --- stdout
+    exported 6 documents to out
+    ");
     assert_eq!(kb.read("out/guide.md"), "\u{feff}# Guide\r\n\r\nText.".as_bytes());
     assert_eq!(kb.read("out/dot.png"), b"\x89PNG\r\n\x1a\n\x00\xff");
     assert_eq!(kb.read("out/ops/backup.md"), kb.read("docs/ops/backup.md"));
 
-    assert_snapshot!(kb.run(["export", "out"]), @"");
+    assert_snapshot!(kb.run(["export", "out"]), @r"
+    exit: 1
+    --- stderr
+    error: `out` is not empty
+    hint: name another folder, or write over what is there with `--force`
+    ");
     kb.write("out/guide.md", "changed");
     kb.run(["export", "out", "--force"]).expect_exit(0);
     assert_eq!(kb.read("out/guide.md"), kb.read("docs/guide.md"));

@@ -11,14 +11,23 @@ use crate::harness::Kb;
 
 #[test]
 fn learn_without_a_path_is_wrong_usage() {
-    assert_snapshot!(Kb::bare().run(["learn"]), @"");
+    assert_snapshot!(Kb::bare().run(["learn"]), @r"
+    exit: 2
+    --- stderr
+    error: the following required arguments were not provided:
+      <PATH>...
+
+    Usage: kb learn <PATH>...
+
+    For more information, try '--help'.
+    ");
 }
 
 #[test]
 fn an_unknown_flag_is_wrong_usage_and_an_object_for_programs() {
     let run = Kb::bare().run(["learn", ".", "--golb", "*.md", "--json"]);
     assert_eq!(run.exit, 2);
-    assert_snapshot!(run.text(), @"");
+    assert_snapshot!(run.text(), @r#"{"error":{"code":"usage","message":"unexpected argument '--golb' found","hint":"`kb help` shows the usage"}}"#);
     // What comes after `--` is no flag of ours.
     assert_eq!(Kb::bare().run(["learn", "--golb", "--", "--json"]).text(), "");
 }
@@ -26,10 +35,27 @@ fn an_unknown_flag_is_wrong_usage_and_an_object_for_programs() {
 #[test]
 fn without_a_database_nothing_is_made() {
     let kb = Kb::bare();
-    assert_snapshot!(kb.run(["status"]), @"");
-    assert_snapshot!(kb.run(["learn", ".", "--json"]).text(), @"");
+    assert_snapshot!(kb.run(["status"]), @r"
+    exit: 1
+    --- stderr
+    error: no database: there is no `.kbdb` in `[DIR]/work` or above it
+    hint: `kb init` makes one here; `--db DIR` or KBDB_DIR names another
+    ");
+    assert_snapshot!(kb.run(["learn", ".", "--json"]), @r#"
+    exit: 1
+    --- stdout
+    {"error":{"code":"no-database","message":"no database: there is no `.kbdb` in `[DIR]/work` or above it","hint":"`kb init` makes one here; `--db DIR` or KBDB_DIR names another"}}
+    --- stderr
+    error: no database: there is no `.kbdb` in `[DIR]/work` or above it
+    hint: `kb init` makes one here; `--db DIR` or KBDB_DIR names another
+    "#);
     let named = kb.run(["--db", "elsewhere", "status"]);
-    assert_snapshot!(named, @"");
+    assert_snapshot!(named, @r"
+    exit: 1
+    --- stderr
+    error: no database at `elsewhere`
+    hint: `kb init` makes one; `--db DIR` or KBDB_DIR names another
+    ");
     assert_eq!(std::fs::read_dir(kb.path("")).expect("a folder").count(), 0);
     assert_eq!(std::fs::read_dir(kb.path("../home")).expect("a folder").count(), 0);
 }
@@ -37,8 +63,16 @@ fn without_a_database_nothing_is_made() {
 #[test]
 fn init_makes_a_database_once() {
     let kb = Kb::bare();
-    assert_snapshot!(kb.run(["init"]), @"");
-    assert_snapshot!(kb.run(["init"]), @"");
+    assert_snapshot!(kb.run(["init"]), @r"
+    exit: 0
+    --- stdout
+    Made a database in [DIR]/work/.kbdb
+    ");
+    assert_snapshot!(kb.run(["init"]), @r"
+    exit: 0
+    --- stdout
+    There is a database in [DIR]/work/.kbdb
+    ");
     assert_eq!(kb.run(["init", "--json"]).json()["created"], false);
     assert!(kb.path(".kbdb/head").is_file());
 }
@@ -49,7 +83,12 @@ fn init_leaves_a_folder_with_other_things_alone() {
     kb.write("notes/a.md", "# A\n");
     let run = kb.run(["init", "--db", "notes"]);
     assert_eq!(run.exit, 1);
-    assert_snapshot!(run, @"");
+    assert_snapshot!(run, @r"
+    exit: 1
+    --- stderr
+    error: `notes` is a folder with files in it
+    hint: name a folder that is empty or does not exist with `--db DIR`
+    ");
     assert_eq!(std::fs::read_dir(kb.path("notes")).expect("a folder").count(), 1);
 }
 

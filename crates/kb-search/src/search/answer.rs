@@ -1,11 +1,12 @@
 //! Takes a query through its stages and makes the answer.
 //!
-//! **Invariant:** a later stage speaks only where the earlier ones found nothing; what it dropped or read otherwise
-//! stands in the answer.
+//! **Invariant:** a later stage speaks only where the earlier ones found nothing, or after all that they found; what
+//! was dropped or read otherwise stands in the answer.
 
 use std::cmp::Reverse;
 
 use kb_core::{Correction, Mode, Stage, Verdict};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::collect::{Candidate, Collector};
 use super::evaluate::{Request, SCORE_UNIT, Scope};
@@ -26,8 +27,13 @@ const RERANKED: usize = 200;
 const COUNTED: u64 = 1000;
 /// Where the lists are no longer than this together, all documents are counted.
 const CHEAP: u64 = 20_000;
-/// Documents whose text is looked at.
-const TEXTS: usize = 50;
+/// Documents whose text is looked at for the forms of words.
+const TEXTS: usize = 10;
+/// Documents whose text is looked at for quoted phrases.
+const QUOTED_TEXTS: usize = 50;
+/// Where fewer documents than this hold all words, those that hold some follow. It does not hang on the page asked for,
+/// so that totals and pages agree.
+const FEW: usize = 10;
 /// Other sections of a hit.
 const MORE: usize = 5;
 /// Other documents of a hit.
@@ -94,6 +100,8 @@ struct Search<'a, S> {
 /// What a stage found.
 struct Found<'s> {
     stage: Stage,
+    /// Every word that is kept has to match.
+    all: bool,
     keep: Vec<bool>,
     request: Request,
     candidates: Vec<Candidate<'s>>,
@@ -102,11 +110,16 @@ struct Found<'s> {
     full: bool,
 }
 
+/// A hit to be: its rank, the first bits of its kbid, and the other documents that hold the section.
+type Distinct<'s> = (Ranking<'s>, u64, Vec<String>);
+
 /// A candidate after the second look.
 struct Ranking<'s> {
     candidate: Candidate<'s>,
     look: Look,
     score: u32,
+    /// It does not hold all words, and comes after those that do.
+    filled: bool,
 }
 
 impl<S: Source> Search<'_, S> {
@@ -170,15 +183,37 @@ impl<S: Source> Search<'_, S> {
         let page_end = self.options.offset.saturating_add(self.options.limit);
         let mut keep = RERANKED.max(page_end.saturating_add(1));
         loop {
-            let found = self.stages(keep)?;
-            let (mut hits, duplicates) = self.collapse(self.rank(&found)?)?;
+            let mut found = self.stages(keep)?;
+            let (mut hits, mut duplicates) = self.collapse(self.rank(&found)?)?;
+            if self.options.mode == Mode::Auto && found.all && !found.full && hits.len() < FEW {
+                let mut ranking = self.rank(&found)?;
+                self.fill(&mut found, &mut ranking, keep)?;
+                (hits, duplicates) = self.collapse(ranking)?;
+            }
             if hits.len() <= page_end && found.full && duplicates > 0 && keep < 1 << 20 {
                 keep *= 4;
                 continue;
             }
             let dropped = self.exact(&mut hits, texts);
-            return self.answer(found, hits, dropped);
+            return self.answer(&found, hits, dropped);
         }
+    }
+
+    /// Adds the documents that hold some of the words after the few that hold all.
+    fn fill<'s>(
+        &'s self,
+        found: &mut Found<'s>,
+        ranking: &mut Vec<Ranking<'s>>,
+        limit: usize,
+    ) -> Result<(), SegmentError> {
+        let known = self.plan.wanted.iter().map(|planned| planned.known).collect();
+        let rest = self.collect(found.stage, known, false, limit)?;
+        let held: FxHashSet<&str> = ranking.iter().map(|ranking| ranking.candidate.docid.0).collect();
+        let others = self.rank(&rest)?.into_iter().filter(|ranking| !held.contains(ranking.candidate.docid.0));
+        ranking.extend(others.map(|other| Ranking { filled: true, ..other }));
+        (found.total, found.exact, found.full) = (rest.total, rest.exact, rest.full);
+        found.request = rest.request;
+        Ok(())
     }
 
     /// Goes through the stages until one finds something.
@@ -187,6 +222,7 @@ impl<S: Source> Search<'_, S> {
         let all = vec![true; wanted.len()];
         let nothing = |keep: Vec<bool>| Found {
             stage: Stage::None,
+            all: false,
             keep,
             request: Request::default(),
             candidates: Vec::new(),
@@ -238,7 +274,7 @@ impl<S: Source> Search<'_, S> {
         }
         let (total, exact, full) = (collector.total, collector.is_exact(), collector.is_full());
         let candidates = collector.into_sorted();
-        Ok(Found { stage, keep, request, candidates, total: total.min(count), exact, full })
+        Ok(Found { stage, all, keep, request, candidates, total: total.min(count), exact, full })
     }
 
     /// Looks at the best candidates again, and orders them by the sum of both scores.
@@ -247,7 +283,7 @@ impl<S: Source> Search<'_, S> {
         let mut ranking: Vec<Ranking<'s>> = found
             .candidates
             .iter()
-            .map(|&candidate| Ranking { candidate, look: Look::default(), score: candidate.score })
+            .map(|&candidate| Ranking { candidate, look: Look::default(), score: candidate.score, filled: false })
             .collect();
         let best = ranking.len().min(RERANKED);
         let (best, _) = ranking.split_at_mut(best);
@@ -265,12 +301,9 @@ impl<S: Source> Search<'_, S> {
     }
 
     /// Makes one hit of equal sections; returns how many were left out.
-    fn collapse<'s>(
-        &self,
-        ranking: Vec<Ranking<'s>>,
-    ) -> Result<(Vec<(Ranking<'s>, u64, Vec<String>)>, usize), SegmentError> {
-        let mut places: rustc_hash::FxHashMap<u64, usize> = rustc_hash::FxHashMap::default();
-        let mut hits: Vec<(Ranking<'s>, u64, Vec<String>)> = Vec::with_capacity(ranking.len());
+    fn collapse<'s>(&self, ranking: Vec<Ranking<'s>>) -> Result<(Vec<Distinct<'s>>, usize), SegmentError> {
+        let mut places: FxHashMap<u64, usize> = FxHashMap::default();
+        let mut hits: Vec<Distinct<'s>> = Vec::with_capacity(ranking.len());
         let mut duplicates = 0;
         for ranking in ranking {
             let segment = &self.searcher.segments[ranking.candidate.segment].0;
@@ -291,13 +324,14 @@ impl<S: Source> Search<'_, S> {
 
     /// Looks at the texts of the best hits: quoted phrases have to stand there as typed, and words in the form asked
     /// for count more. Returns how many hits went.
-    fn exact(&self, hits: &mut Vec<(Ranking<'_>, u64, Vec<String>)>, texts: &dyn Texts) -> usize {
+    fn exact(&self, hits: &mut Vec<Distinct<'_>>, texts: &dyn Texts) -> usize {
         let quoted = self.plan.wanted.iter().any(|planned| planned.quoted);
         if !quoted && !self.plan.wanted.iter().any(|planned| self.has_forms(planned.index)) {
             return 0;
         }
         let matcher = Matcher::new(self.query, &self.searcher.analyzer);
-        let count = hits.len().min(if quoted { TEXTS } else { 2 * self.options.limit.min(TEXTS / 2) });
+        // The same ones whatever page is asked for, so that pages follow each other.
+        let count = hits.len().min(if quoted { QUOTED_TEXTS } else { TEXTS });
         let before = hits.len();
         let rest = hits.split_off(count);
         hits.retain_mut(|(ranking, _, _)| {
@@ -325,7 +359,7 @@ impl<S: Source> Search<'_, S> {
             ranking.score = ranking.score.saturating_add((EXACT * bonus * SCORE_UNIT) as u32);
             true
         });
-        hits.sort_by_key(|(ranking, _, _)| (Reverse(ranking.score), ranking.candidate.docid.0));
+        hits.sort_by_key(|(ranking, _, _)| (ranking.filled, Reverse(ranking.score), ranking.candidate.docid.0));
         hits.extend(rest);
         before - hits.len()
     }
@@ -340,18 +374,13 @@ impl<S: Source> Search<'_, S> {
         }
     }
 
-    fn answer(
-        &self,
-        found: Found<'_>,
-        hits: Vec<(Ranking<'_>, u64, Vec<String>)>,
-        dropped: usize,
-    ) -> Result<Ranked, SegmentError> {
+    fn answer(&self, found: &Found<'_>, hits: Vec<Distinct<'_>>, dropped: usize) -> Result<Ranked, SegmentError> {
         let page_end = self.options.offset.saturating_add(self.options.limit);
         let has_more = hits.len() > page_end;
         let gone = hits.is_empty() && dropped > 0;
         let best = hits.first().map_or(0.0, |(ranking, _, _)| self.confidence(&ranking.look));
         let page = hits.into_iter().skip(self.options.offset).take(self.options.limit);
-        let hits = page.map(|(ranking, prefix, also_in)| self.hit(&found, &ranking, prefix, also_in));
+        let hits = page.map(|(ranking, prefix, also_in)| self.hit(found, &ranking, prefix, also_in));
         let hits = hits.collect::<Result<Vec<_>, _>>()?;
         let verdict = match () {
             () if found.total == 0 || gone => Verdict::Unanswered,
@@ -366,7 +395,7 @@ impl<S: Source> Search<'_, S> {
         Ok(Ranked {
             has_more,
             total: if gone { 0 } else { found.total.saturating_sub(dropped as u64) },
-            total_is_exact: found.exact && (dropped == 0 || found.total <= TEXTS as u64),
+            total_is_exact: found.exact && (dropped == 0 || found.total <= QUOTED_TEXTS as u64),
             stage: if gone { Stage::None } else { found.stage },
             verdict,
             dropped: self.plan.dropped(&found.keep),
@@ -437,6 +466,10 @@ fn as_float(score: u32) -> f64 {
     f64::from(score) / f64::from(SCORE_UNIT)
 }
 
+/// Score, docid, section.
+#[cfg(test)]
+pub(super) type Scored = (u32, String, u32);
+
 /// Returns the best documents of one request with score, docid and section, and how many there are.
 #[cfg(test)]
 pub(super) fn candidates<S: Source>(
@@ -445,7 +478,7 @@ pub(super) fn candidates<S: Source>(
     all: bool,
     limit: usize,
     count: u64,
-) -> Result<(Vec<(u32, String, u32)>, u64), SegmentError> {
+) -> Result<(Vec<Scored>, u64), SegmentError> {
     let query = crate::query::parse(query, &searcher.analyzer);
     let mut lexicon = Lexicon::new(&searcher.segments, &searcher.analyzer, searcher.totals.sections);
     let plan = Plan::new(&query.clauses, Mode::All, &mut lexicon, &searcher.analyzer)?;

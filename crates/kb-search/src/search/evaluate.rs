@@ -1,6 +1,6 @@
 //! Finds and scores the sections of a segment that match.
 //!
-//! Without required clauses: MaxScore over windows of sections. The lists whose bounds together cannot reach the
+//! Without required clauses: `MaxScore` over windows of sections. The lists whose bounds together cannot reach the
 //! threshold are looked up only; the others are summed densely, window by window (Turtle and Flood, "Query Evaluation:
 //! Strategies and Optimizations", 1995; the windows follow the notes of Lucene's `MaxScoreBulkScorer`). With required
 //! clauses: the rarest leads, the others are sought, and blocks whose bounds cannot reach the threshold are skipped
@@ -8,6 +8,8 @@
 //!
 //! **Invariant:** scores are sums of integers, one for each term, so neither the order of the sum nor what was skipped
 //! changes them; what is skipped could not have been kept.
+
+use std::cmp::Reverse;
 
 use super::collect::{Candidate, Collector};
 use super::filter::DocumentSet;
@@ -78,7 +80,7 @@ impl<'a, S: Source> Scope<'a, S> {
     pub(super) fn collect(&self, request: &Request, collector: &mut Collector<'a>) -> Result<(), SegmentError> {
         let mut run = Run::new(self, request)?;
         let mut documents = Documents::new(self);
-        if run.required.iter().any(|condition| condition.is_impossible()) {
+        if run.required.iter().any(Conditional::is_impossible) {
             return Ok(());
         }
         if run.required.is_empty() {
@@ -97,7 +99,7 @@ impl<'a, S: Source> Scope<'a, S> {
         sections: std::ops::Range<u32>,
     ) -> Result<Vec<(u32, u32)>, SegmentError> {
         let mut run = Run::new(self, request)?;
-        if run.required.iter().any(|condition| condition.is_impossible()) {
+        if run.required.iter().any(Conditional::is_impossible) {
             return Ok(Vec::new());
         }
         let mut found = Vec::new();
@@ -146,23 +148,20 @@ impl<'s, 'a, S: Source> Documents<'s, 'a, S> {
 
     /// Takes a matching section of a document that is admitted.
     fn take(&mut self, section: u32, score: u32, collector: &mut Collector<'a>) -> Result<(), SegmentError> {
-        match &mut self.best {
-            Some(best) => {
-                if score > best.score {
-                    best.score = score;
-                    best.section = std::cmp::Reverse(section);
-                }
+        if let Some(best) = &mut self.best {
+            if score > best.score {
+                best.score = score;
+                best.section = Reverse(section);
             }
-            None => {
-                collector.total += 1;
-                self.best = Some(Candidate {
-                    score,
-                    docid: std::cmp::Reverse(self.scope.segment.docid(self.ordinal)?),
-                    section: std::cmp::Reverse(section),
-                    segment: self.scope.index,
-                    ordinal: self.ordinal,
-                });
-            }
+        } else {
+            collector.total += 1;
+            self.best = Some(Candidate {
+                score,
+                docid: Reverse(self.scope.segment.docid(self.ordinal)?),
+                section: Reverse(section),
+                segment: self.scope.index,
+                ordinal: self.ordinal,
+            });
         }
         Ok(())
     }
@@ -214,6 +213,8 @@ struct Conditional<'a, S> {
     aligned: bool,
     cost: u64,
     positions: [Vec<u32>; 2],
+    /// For each of the cursors, whether positions are known.
+    placed: Vec<bool>,
 }
 
 impl<'a, S: Source> Conditional<'a, S> {
@@ -223,7 +224,7 @@ impl<'a, S: Source> Conditional<'a, S> {
             record.map(|record| Cursor::open(scope.segment, record, true)).transpose()
         };
         let mut cursors = Vec::new();
-        let (mut whole, mut aligned) = (None, false);
+        let (mut whole, mut aligned, mut placed) = (None, false, Vec::new());
         match &condition.shape {
             Shape::Any(terms) => {
                 for &term in terms {
@@ -234,6 +235,7 @@ impl<'a, S: Source> Conditional<'a, S> {
                 aligned = true;
                 for &(term, offset) in parts {
                     cursors.extend(cursor(term)?.map(|cursor| (cursor, offset)));
+                    placed.push(scope.terms.get(term).is_some_and(QueryTerm::is_placed));
                 }
                 if cursors.len() < parts.len() {
                     cursors.clear();
@@ -244,7 +246,7 @@ impl<'a, S: Source> Conditional<'a, S> {
         let dfs = || cursors.iter().map(|(cursor, _)| u64::from(cursor.df()));
         let cost = if aligned { dfs().min().unwrap_or(0) } else { dfs().sum() };
         let cost = cost + whole.as_ref().map_or(0, |whole| u64::from(whole.df()));
-        Ok(Self { field: condition.field, cursors, whole, aligned, cost, positions: [Vec::new(), Vec::new()] })
+        Ok(Self { field: condition.field, cursors, whole, aligned, cost, positions: [Vec::new(), Vec::new()], placed })
     }
 
     fn is_impossible(&self) -> bool {
@@ -316,8 +318,12 @@ impl<'a, S: Source> Conditional<'a, S> {
             return Ok(true);
         }
         let [starts, others] = &mut self.positions;
-        for (index, (cursor, offset)) in self.cursors.iter_mut().enumerate() {
-            if index == 0 {
+        let mut first = true;
+        for ((cursor, offset), &placed) in self.cursors.iter_mut().zip(&self.placed) {
+            if !placed {
+                continue;
+            }
+            if std::mem::take(&mut first) {
                 cursor.positions(starts)?;
                 starts.retain_mut(|position| position.checked_sub(*offset).map(|start| *position = start).is_some());
             } else {
@@ -403,14 +409,14 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
                 while section - base < WINDOW && section != Cursor::<S>::END {
                     let index = (section - base) as usize;
                     if let Some(score) = list.score(self.scope.impacts, lengths.get(index))? {
-                        scores[index] += score;
+                        scores[index] = scores[index].saturating_add(score);
                         seen[index / 64] |= 1 << (index % 64);
                     }
                     section = list.cursor.advance()?;
                 }
             }
-            for word in 0..seen.len() {
-                let mut bits = std::mem::take(&mut seen[word]);
+            for (word, seen) in seen.iter_mut().enumerate() {
+                let mut bits = std::mem::take(seen);
                 while bits != 0 {
                     let index = word * 64 + bits.trailing_zeros() as usize;
                     bits &= bits - 1;
@@ -426,7 +432,8 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
                         }
                         let list = &mut self.lists[other];
                         if list.cursor.seek(section)? == section {
-                            score += list.score(self.scope.impacts, lengths.get(index))?.unwrap_or(0);
+                            let more = list.score(self.scope.impacts, lengths.get(index))?.unwrap_or(0);
+                            score = score.saturating_add(more);
                         }
                     }
                     if score >= threshold && documents.admits(section, collector)? && !self.is_excluded(section)? {
@@ -534,7 +541,7 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
             if list.cursor.seek(section)? == section
                 && let Some(score) = list.score(self.scope.impacts, lengths)?
             {
-                sum = Some(sum.unwrap_or(0) + score);
+                sum = Some(score.saturating_add(sum.unwrap_or(0)));
             }
         }
         Ok(sum.or((!self.required.is_empty()).then_some(0)))

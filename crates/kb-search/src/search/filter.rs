@@ -75,8 +75,8 @@ pub(super) fn documents<S: Source>(
         }
     }
     let not = |filters: &Filters| {
-        !(filters.not_tags.is_empty() && filters.not_types.is_empty() && filters.not_sources.is_empty())
-            || !filters.not_docids.is_empty()
+        let (tags, types) = (&filters.not_tags, &filters.not_types);
+        [tags, types, &filters.not_sources, &filters.not_docids].iter().any(|values| !values.is_empty())
     };
     let dated = options.since.is_some() || options.until.is_some();
     if set.is_none() && !dated && !filters.iter().any(|filters| not(filters)) {

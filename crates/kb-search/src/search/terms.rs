@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 
 use fst::Automaton;
 use fst::automaton::AlwaysMatch;
@@ -14,7 +15,7 @@ use rustc_hash::FxHashMap;
 use super::LiveSegment;
 use crate::analysis::{Analyzer, Term};
 use crate::segment::dictionary;
-use crate::segment::facet::WORD;
+use crate::segment::facet::{self, WORD};
 use crate::segment::{Cursor, Segment};
 use crate::source::{SegmentError, Source};
 
@@ -36,6 +37,13 @@ pub(super) struct QueryTerm {
     pub(super) df: u64,
     /// `ln(1 + (N - df + 1/2) / (df + 1/2))`.
     pub(super) idf: f32,
+}
+
+impl QueryTerm {
+    /// Says whether the positions of the term are known.
+    pub(super) fn is_placed(&self) -> bool {
+        facet::has_positions(&key(&self.text))
+    }
 }
 
 /// Looks terms up, each once.
@@ -118,7 +126,7 @@ impl<'a, S: Source> Lexicon<'a, S> {
         let letters = text.chars().count();
         let Some(first) = text.chars().next().filter(|_| letters >= 4) else { return Ok(Vec::new()) };
         for distance in 1..=if letters < 8 { 1 } else { 2 } {
-            let within = Within(LevenshteinAutomatonBuilder::new(distance, true).build_dfa(text));
+            let within = Within(automata(distance).build_dfa(text));
             let mut found = BTreeMap::new();
             for segment in self.segments {
                 dictionary::search(&segment.0, &key(first.encode_utf8(&mut [0; 4])), &&within, &mut |key, record| {
@@ -167,6 +175,14 @@ fn most_frequent(found: BTreeMap<String, u64>, count: usize) -> Vec<String> {
     found.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     found.truncate(count);
     found.into_iter().map(|(text, _)| text).collect()
+}
+
+/// Returns what makes automata for this distance, swaps counting as one edit; it is made once, which takes a while.
+fn automata(distance: u8) -> &'static LevenshteinAutomatonBuilder {
+    static ONE: OnceLock<LevenshteinAutomatonBuilder> = OnceLock::new();
+    static TWO: OnceLock<LevenshteinAutomatonBuilder> = OnceLock::new();
+    let made = if distance == 1 { &ONE } else { &TWO };
+    made.get_or_init(|| LevenshteinAutomatonBuilder::new(distance, true))
 }
 
 /// Takes the keys of words near to a text.

@@ -156,6 +156,7 @@ pub(crate) fn get_patched(bytes: &mut Bytes<'_>, values: &mut [u32; BLOCK]) -> R
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by it")]
 mod tests {
     use proptest::prelude::*;
 

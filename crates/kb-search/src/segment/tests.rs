@@ -1,5 +1,7 @@
 //! What a segment holds against a simple model, under merges, deletes and damage.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by it")]
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
@@ -230,7 +232,7 @@ fn exercise<S: crate::Source>(segment: &Segment<S>) {
 #[test]
 fn a_flipped_bit_is_an_error_or_nothing() {
     let bytes = build(&many(300));
-    for at in 0..600 {
+    for at in 0..150 {
         let mut source = Verified::new(bytes.clone());
         let bit = at * 7919 * 8 % (bytes.len() * 8) + at % 8;
         source.bytes[bit / 8] ^= 1 << (bit % 8);

@@ -35,6 +35,9 @@ pub trait Fs: Send + Sync + fmt::Debug + 'static {
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
+    /// Says whether this is a directory.
+    fn is_dir(&self, path: &Path) -> bool;
+
     /// Creates a directory; one that is there is success.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
@@ -86,6 +89,10 @@ impl Fs for Disk {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         std::fs::remove_file(path)
+    }
+
+    fn is_dir(&self, path: &Path) -> bool {
+        path.is_dir()
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {

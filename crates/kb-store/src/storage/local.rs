@@ -5,7 +5,8 @@
 //! lock                    held by the one writer, and says who that is
 //! packs/HASH.pack         durable before the head names it
 //! index/HASH.idx          not synced: torn or missing, it is made again
-//! packs/tmp-…, index/tmp-…, tmp-head…    unfinished
+//! kb.toml                 settings, only ever read
+//! packs/tmp-…, index/tmp-…, tmp-…    unfinished
 //! ```
 //!
 //! **Invariant:** a durable file costs two syncs (itself, its folder), a swap of the head two more; so a commit of one
@@ -72,8 +73,20 @@ impl<F: Fs> LocalStorage<F> {
             let path = self.temporary(dir);
             match self.fs.create(&path) {
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                // The folder of derived files may be deleted whole.
+                Err(e) if e.kind() == io::ErrorKind::NotFound && dir != self.root && self.fs.is_dir(&self.root) => {
+                    self.fs.create_dir(dir).io("create", dir)?;
+                }
                 other => return Ok((path.clone(), other.io("create", &path)?)),
             }
+        }
+    }
+
+    fn read_if_there(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.root.join(name);
+        match self.fs.read(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            other => other.io("read", &path).map(Some),
         }
     }
 
@@ -94,11 +107,11 @@ impl<F: Fs> Storage for LocalStorage<F> {
     }
 
     fn head(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        let path = self.root.join("head");
-        match self.fs.read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            other => other.io("read", &path).map(Some),
-        }
+        self.read_if_there("head")
+    }
+
+    fn settings(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read_if_there("kb.toml")
     }
 
     fn swap_head(&self, expected: Option<&[u8]>, new: &[u8]) -> Result<bool, StoreError> {

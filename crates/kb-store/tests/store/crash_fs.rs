@@ -353,6 +353,10 @@ impl Fs for CrashFs {
         disk.now.files.remove(path).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
+    fn is_dir(&self, path: &Path) -> bool {
+        self.disk().now.folders.contains(path)
+    }
+
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         let mut disk = self.disk();
         disk.step(true)?;
