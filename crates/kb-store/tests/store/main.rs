@@ -9,6 +9,7 @@ mod damage;
 mod documents;
 #[cfg(unix)]
 mod folders;
+mod golden;
 mod history;
 mod hostile;
 mod importing;
