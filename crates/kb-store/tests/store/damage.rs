@@ -282,7 +282,7 @@ fn a_flipped_bit_in_the_index_is_healed() {
     let copy = sound.copy();
     for name in sound.names("index/") {
         let bytes = &sound.files[&name];
-        for (i, at) in places(bytes, 20).into_iter().enumerate() {
+        for (i, at) in places(bytes, 16).into_iter().enumerate() {
             copy.put(&name, &flipped(bytes, at));
             let place = format!("{name} at {at} of {}", bytes.len());
             let kb = copy.open();
@@ -291,7 +291,7 @@ fn a_flipped_bit_in_the_index_is_healed() {
                 sound.is_found(&kb, query, &place);
             }
             assert_eq!(sound.is_found(&kb, "valve", &place), BTreeSet::from(["guide".to_owned()]), "{place}");
-            if i % 8 == 0 {
+            if i % 12 == 0 {
                 assert_eq!(sound.losses(&kb, &place), (0, 0));
                 let other = Sound::other(&sound, &name, at);
                 other.open().rebuild(&mut Silent).expect("rebuilt");
