@@ -36,6 +36,8 @@ const ENTRY: u64 = 22;
 const TABLE_ENTRY: u64 = 16;
 const TRAILER: u64 = 64;
 const COMPRESSION: i32 = 3;
+/// Packed bytes in which a flipped bit is looked for; beyond that it takes too long.
+const MEND_LIMIT: usize = 4 << 20;
 
 /// A pack as the head lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -422,7 +424,7 @@ impl Pack {
 
     /// Copies the records that `keep` wants into a writer, whole blocks as they are where all of a large one stays.
     ///
-    /// Fails without harm at the first damaged byte: a pack that is not whole is not merged.
+    /// Fails without harm at the first record that cannot be read: a pack that has lost something is not merged.
     pub(crate) fn copy_into(
         &self,
         writer: &mut PackWriter,
@@ -444,9 +446,12 @@ impl Pack {
             let (range, unpacked) = layout.block(in_block[0].block)?;
             let is_large =
                 unpacked >= if in_block[0].kind == Kind::SECTION { BLOCK_LIMIT / 2 } else { OTHER_LIMIT / 2 };
-            if is_large && kept.len() == in_block.len() {
+            if is_large
+                && kept.len() == in_block.len()
+                && let Ok(block) = layout.file.read(range)
+            {
                 writer.extend_generations(layout.generations);
-                writer.copy_block(layout.file.read(range)?, unpacked as u32, &kept)?;
+                writer.copy_block(block, unpacked as u32, &kept)?;
                 continue;
             }
             let block = self.block(in_block[0].block);
@@ -498,11 +503,16 @@ impl Pack {
         found
     }
 
+    /// Returns the packed bytes of a block, unverified, and the checksum that its header gives for them.
+    fn packed(&self, range: &Range<u64>) -> Option<(&[u8], u32)> {
+        let header = self.object.bytes(range.start..range.start + HEADER).ok()?;
+        let checksum = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
+        Some((self.object.bytes(range.start + HEADER..range.end).ok()?, checksum))
+    }
+
     /// Says whether a block matches the checksum in its header.
     fn is_sound(&self, range: &Range<u64>) -> bool {
-        let checksum = self.object.bytes(range.start + 12..range.start + HEADER);
-        let packed = self.object.bytes(range.start + HEADER..range.end);
-        matches!((checksum, packed), (Ok(checksum), Ok(packed)) if crc32fast::hash(packed).to_le_bytes() == checksum)
+        self.packed(range).is_some_and(|(packed, checksum)| crc32fast::hash(packed) == checksum)
     }
 
     /// Returns where the blocks lie, by number: one after another from the beginning, each as long as its header says
@@ -553,14 +563,13 @@ impl Pack {
         range.map(|range| self.unpack_raw(&range)).unwrap_or_default()
     }
 
-    /// Unpacks as much of a block as comes out, unverified.
+    /// Unpacks as much of a block as comes out, unverified; where one bit has flipped, that is all of it.
     fn unpack_raw(&self, range: &Range<u64>) -> Vec<u8> {
         use std::io::Read;
         let mut bytes = Vec::new();
-        let start = (range.start + HEADER).min(range.end);
-        if let Ok(packed) = self.object.bytes(start..range.end)
-            && let Ok(decoder) = zstd::stream::read::Decoder::new(packed)
-        {
+        let Some((packed, checksum)) = self.packed(range) else { return bytes };
+        let mended = mend(packed, checksum);
+        if let Ok(decoder) = zstd::stream::read::Decoder::new(mended.as_deref().unwrap_or(packed)) {
             let mut decoder = decoder.take(MAX_RECORD as u64 + (BLOCK_LIMIT as u64));
             let mut piece = [0; 4096];
             while let Ok(n) = decoder.read(&mut piece) {
@@ -572,6 +581,29 @@ impl Pack {
         }
         bytes
     }
+}
+
+/// Returns these bytes with the one bit turned back that makes them match their CRC-32, if there is one.
+///
+/// The polynomial of CRC-32 is primitive, so in up to 512 MB each single flipped bit changes the checksum in a way of
+/// its own. What comes out is still held against the hash or checksum of each record.
+fn mend(bytes: &[u8], checksum: u32) -> Option<Vec<u8>> {
+    const POLYNOMIAL: u32 = 0xedb8_8320;
+    let difference = crc32fast::hash(bytes) ^ checksum;
+    if difference == 0 || bytes.len() > MEND_LIMIT {
+        return None;
+    }
+    // What the last bit changes, then the one before it, and so on.
+    let mut change = 1_u32;
+    for bit in (0..bytes.len() * 8).rev() {
+        change = (change >> 1) ^ if change & 1 == 1 { POLYNOMIAL } else { 0 };
+        if change == difference {
+            let mut mended = bytes.to_vec();
+            mended[bit / 8] ^= 1 << (bit % 8);
+            return Some(mended);
+        }
+    }
+    None
 }
 
 const fn widened(range: Option<(u64, u64)>, (from, to): (u64, u64)) -> (u64, u64) {
