@@ -16,5 +16,6 @@ mod importing;
 mod model;
 mod refusals;
 mod searching;
+mod seen;
 mod skills;
 mod support;
