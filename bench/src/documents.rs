@@ -118,8 +118,15 @@ pub(crate) fn read_folder(folder: &Path) -> Result<(Vec<Document>, Preparation)>
     if files.is_empty() {
         return Err(format!("no Markdown files below `{}`", folder.display()).into());
     }
-    files.sort_unstable();
     let read = cpu()?;
+    let (documents, rest) = split(files)?;
+    Ok((documents, Preparation { reading: read.saturating_sub(begun), ..rest }))
+}
+
+/// Splits named texts; the documents come in the order of their docids.
+pub(crate) fn split(mut files: Vec<(String, String)>) -> Result<(Vec<Document>, Preparation)> {
+    files.sort_unstable();
+    let begun = cpu()?;
     let markdown = MediaType::markdown();
     let parsed: Vec<Parsed> = files.iter().map(|(_, text)| parse(text, &markdown)).collect();
     let split = cpu()?;
@@ -147,8 +154,8 @@ pub(crate) fn read_folder(folder: &Path) -> Result<(Vec<Document>, Preparation)>
     }
     documents.sort_unstable_by(|a, b| a.docid.cmp(&b.docid));
     let preparation = Preparation {
-        reading: read.saturating_sub(begun),
-        splitting: split.saturating_sub(read),
+        reading: Duration::ZERO,
+        splitting: split.saturating_sub(begun),
         hashing: hashed.saturating_sub(split),
     };
     Ok((documents, preparation))

@@ -24,8 +24,13 @@ pub(crate) struct Kb {
 impl Kb {
     /// Returns the program with a database yet to be made.
     pub(crate) fn new(program: &Path) -> Result<Self> {
+        Self::in_folder(program, &std::env::temp_dir())
+    }
+
+    /// Returns the program with a database yet to be made, below this folder.
+    pub(crate) fn in_folder(program: &Path, folder: &Path) -> Result<Self> {
         let program = program.canonicalize().map_err(|error| format!("no program `{}`: {error}", program.display()))?;
-        let home = tempfile::tempdir()?;
+        let home = tempfile::tempdir_in(folder)?;
         let database = home.path().join("base.kbdb");
         Ok(Self { program, home, database })
     }

@@ -7,10 +7,14 @@
 //! compared before anything is timed. No path of a machine stands in the code; corpora and programs are arguments.
 
 mod documents;
+mod generated;
 mod index;
 mod kb;
 mod learn;
+mod million;
 mod peer;
+mod quality;
+mod search;
 mod table;
 mod usage;
 
@@ -42,6 +46,15 @@ enum Command {
     /// Walk a folder and read what is in it; run by `learn`
     #[command(hide = true)]
     Walk(learn::WalkArgs),
+    /// Search with a new process for each query, beside tantivy, sqlite3 and ripgrep
+    Search(search::Args),
+    /// Search an index of tantivy; run by `search`
+    #[command(hide = true)]
+    TantivySearch(peer::SearchArgs),
+    /// Import, search and collect a million made-up sections
+    Million(million::Args),
+    /// Measure how well collections with judgements are ranked
+    Quality(quality::Args),
     /// Run a program and write what it used as JSON; run by the other commands
     #[command(hide = true)]
     Measure(usage::Args),
@@ -53,6 +66,10 @@ fn main() -> ExitCode {
         Command::IndexSide(args) => index::run_side(&args),
         Command::Learn(args) => learn::run(&args),
         Command::Walk(args) => learn::run_walk(&args),
+        Command::Search(args) => search::run(&args),
+        Command::TantivySearch(args) => peer::run_search(&args),
+        Command::Million(args) => million::run(&args),
+        Command::Quality(args) => quality::run(&args),
         Command::Measure(args) => usage::run(&args),
     };
     match outcome {

@@ -8,7 +8,7 @@
 //! trailer          64 bytes
 //! ```
 //!
-//! A block holds at most 64 KiB of records, or one larger record alone. Sections lie in blocks of their own, in the
+//! A block holds at most 32 KiB of records, or one larger record alone. Sections lie in blocks of their own, in the
 //! order of their document, so that what is read together was packed together.
 //!
 //! **Invariant:** records of one kind lie in the order in which they were added, and a newer one of the same key comes
@@ -26,7 +26,7 @@ use crate::salvage::{Salvaged, unpack};
 use crate::storage::{Area, FileName, Object, Storage};
 
 const VERSION: u32 = 1;
-pub(crate) const BLOCK_LIMIT: usize = 64 << 10;
+pub(crate) const BLOCK_LIMIT: usize = 32 << 10;
 /// Blocks of manifests are smaller: a search unpacks one for each hit.
 const OTHER_LIMIT: usize = 16 << 10;
 /// A record larger than this is refused when it is written, and not believed when it is read.

@@ -63,9 +63,10 @@ impl Snapshot {
         for group in single.iter().chain(&several) {
             let mut walk = Walk::default();
             for place in group {
-                // A revision that cannot be read keeps nothing; a pack with one is not merged, so nothing goes with it.
+                // A pack with a manifest that cannot be read is not merged, so what that one lists stays as well.
                 let Some(manifest) = readable(self.manifest_at(place))? else { continue };
-                each(place, &walk.step(self.read(place)?.generation, manifest))?;
+                let generation = self.read(place)?.generation;
+                each(place, &walk.step(generation, manifest))?;
             }
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! that another document lists, in its current revision or in a kept one, stays readable through it.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use kb_core::{DocId, DocumentKind, SectionId, UnlearnReport};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -256,9 +257,13 @@ fn collect(
 pub(crate) fn is_from(manifest: &Manifest, source: &str) -> bool {
     let folder = source.trim_end_matches('/');
     manifest.source.as_ref().is_some_and(|own| {
-        own.name == source
-            || own.name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/') || rest.is_empty())
-            || folder == "."
+        let is_below = match folder {
+            "" => source == "/" && own.name.starts_with('/'),
+            // The folder that holds the base: everything that is named from there.
+            "." => Path::new(&own.name).is_relative() && !own.name.contains("://"),
+            _ => own.name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/') || rest.is_empty()),
+        };
+        is_below || own.name == source
     })
 }
 

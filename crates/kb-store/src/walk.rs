@@ -133,7 +133,7 @@ impl KnowledgeBase {
     fn look(&self, file: &Found, request: &LearnPaths, snapshot: &Snapshot, cache: &StatCache) -> Result<Look> {
         // The time comes first: an edit after it shows in the stamp, or is known to be too close to tell.
         let now = milliseconds((self.options.clock)()).saturating_mul(1_000_000);
-        let base = self.base_folder();
+        let base = if file.path.to_str().is_none() { self.base_folder() } else { PathBuf::new() };
         let name = file.path.strip_prefix(&base).unwrap_or(&file.path);
         if name.to_str().is_none() {
             // As text it might be the name of another file, which would become its revision.
@@ -166,6 +166,7 @@ impl KnowledgeBase {
         request: &LearnPaths,
     ) -> Result<Vec<LearnedDocument>> {
         let snapshot = self.snapshot()?;
+        let base = self.base_folder();
         let mut gone: Vec<Manifest> = Vec::new();
         let mut known = 0;
         snapshot.each_manifest(|manifest| {
@@ -173,8 +174,9 @@ impl KnowledgeBase {
             if is_file && is_from(&manifest, root) {
                 known += 1;
                 let name = &manifest.source.as_ref().expect("it was just looked at").name;
-                let is_unreadable = unreadable.iter().any(|folder| is_from(&manifest, folder));
-                if !seen.contains(name) && !is_unreadable {
+                let is_unreadable = || unreadable.iter().any(|folder| is_from(&manifest, folder));
+                // What the walk passed over may be there all the same: an image, a hidden file, an ignored one.
+                if !seen.contains(name) && !is_unreadable() && is_gone(&base.join(name)) {
                     gone.push(manifest);
                 }
             }
@@ -192,6 +194,12 @@ impl KnowledgeBase {
         self.unlearn(&Unlearn { targets, dry_run: request.dry_run, purge: false })?;
         Ok(gone.iter().map(|manifest| learned(manifest, Outcome::Removed)).collect())
     }
+}
+
+/// Says whether a file is certainly not there, which no other error of the system says.
+fn is_gone(path: &Path) -> bool {
+    let error = path.symlink_metadata().err().map(|error| error.kind());
+    matches!(error, Some(std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory))
 }
 
 enum Look {

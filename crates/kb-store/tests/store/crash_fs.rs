@@ -321,6 +321,10 @@ impl Fs for CrashFs {
         self.read(path).map(Bytes::Owned)
     }
 
+    fn is_dir(&self, path: &Path) -> bool {
+        self.disk().now.folders.contains(path)
+    }
+
     fn create(&self, path: &Path) -> io::Result<Box<dyn FsFile>> {
         let mut disk = self.disk();
         disk.step(true)?;
@@ -351,10 +355,6 @@ impl Fs for CrashFs {
         let mut disk = self.disk();
         disk.step(false)?;
         disk.now.files.remove(path).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-
-    fn is_dir(&self, path: &Path) -> bool {
-        self.disk().now.folders.contains(path)
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {

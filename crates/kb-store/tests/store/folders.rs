@@ -249,6 +249,42 @@ fn prune_follows_what_is_gone_and_refuses_to_empty_a_folder() {
     assert!(base.document("given").is_some());
 }
 
+#[test]
+fn prune_takes_nothing_that_is_still_there_or_lies_elsewhere() {
+    let base = Base::new();
+    for name in ["docs/a.md", "docs/b.md", "docs/c.md", "docs/picture.png", "docs/.hidden.md", "docs/LICENSE"] {
+        base.write(name, &format!("# {name}\n"));
+    }
+    learn(&base, "docs", &prune());
+    for name in ["docs/picture.png", "docs/.hidden.md", "docs/LICENSE"] {
+        assert_eq!(learn(&base, name, &LearnPaths::default()).added, 1, "what is named by itself is taken");
+    }
+    let elsewhere = tempfile::tempdir().expect("a folder for the test");
+    std::fs::write(elsewhere.path().join("far.md"), "# Far\n").expect("writable");
+    let report = base.kb.learn_paths(&[elsewhere.path().to_owned()], &prune(), &mut Silent).expect("learned");
+    let far = report.documents[0].source.clone().expect("a file");
+    assert!(Path::new(&far).is_absolute());
+    let text = kb_store::Text { source: Some("https://example.org/x".to_owned()), ..kb_store::Text::markdown("# X\n") };
+    base.kb.learn(&text).expect("learned");
+    elsewhere.close().expect("it was there");
+
+    std::fs::remove_file(base.folder().join("docs/b.md")).expect("it was there");
+    base.write("docs/.gitignore", "c.md\n");
+    for folder in ["docs", ""] {
+        let report = learn(&base, folder, &prune());
+        assert_eq!(report.removed, usize::from(folder == "docs"), "{folder}: {report:?}");
+    }
+    let mut left = vec!["docs/.hidden.md", "docs/LICENSE", "docs/a.md", "docs/c.md", "docs/picture.png"];
+    left.insert(0, &far);
+    left.push("https://example.org/x");
+    assert_eq!(sources(&base), left);
+
+    let nothing = Unlearn { targets: vec![Target::Source(String::new())], ..Unlearn::default() };
+    assert!(base.kb.unlearn(&nothing).is_err(), "no name is not every name");
+    assert_eq!(base.unlearn(Target::Source(".".to_owned())).documents.len(), 5);
+    assert_eq!(sources(&base), [far.as_str(), "https://example.org/x"]);
+}
+
 /// Learns as a user who may not read everything: root may.
 #[test]
 fn worker() {

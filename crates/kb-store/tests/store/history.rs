@@ -186,3 +186,27 @@ fn a_target_that_names_nothing_is_an_error_and_the_others_are_left_alone() {
     assert_eq!(base.unlearn(Target::Tag("oPS".to_owned())).documents, [id("a")]);
     assert_eq!(base.kb.status().expect("status").generation, 2);
 }
+
+#[test]
+fn what_is_left_of_a_document_keeps_its_lines_and_hangs_on_what_is_left_above() {
+    let base = Base::new();
+    base.learn("a", "# Top\n\n## Middle\n\n### Leaf\n\nx\n\n## Other\n\n### Twig\n\ny\n");
+    let before = base.kb.describe_document(&id("a")).expect("there").sections;
+    base.unlearn(Target::Occurrence(before[1].kbid, id("a")));
+    let after = base.kb.describe_document(&id("a")).expect("there").sections;
+    let seen: Vec<_> = after.iter().map(|s| (s.heading_path.join(" > "), s.line, s.position, s.parent)).collect();
+    let (top, other) = (Some(before[0].kbid), Some(before[3].kbid));
+    assert_eq!(
+        seen,
+        [
+            ("Top".to_owned(), 1, 0, None),
+            ("Top > Leaf".to_owned(), 5, 1, top),
+            ("Top > Other".to_owned(), 9, 2, top),
+            ("Top > Other > Twig".to_owned(), 11, 3, other),
+        ]
+    );
+    base.unlearn(Target::Occurrence(before[0].kbid, id("a")));
+    let info = base.kb.describe_document(&id("a")).expect("there");
+    assert_eq!((info.title.as_str(), info.revision, info.edited), ("Leaf", 3, true), "the title went with its heading");
+    assert_eq!(info.sections[0].parent, None);
+}

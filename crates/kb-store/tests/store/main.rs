@@ -9,6 +9,7 @@ mod damage;
 mod documents;
 #[cfg(unix)]
 mod folders;
+mod fuzzing;
 mod golden;
 mod history;
 mod hostile;

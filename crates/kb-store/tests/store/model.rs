@@ -4,14 +4,15 @@
 //! history, whether each section that ever was can be read, and the counts of `status`.
 
 mod oracle;
+mod searching;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use kb_core::{DocumentKind, Mode, Outcome, SearchReport, SectionId, UnlearnReport};
+use kb_core::{DocumentKind, Outcome, SectionId, UnlearnReport};
 use kb_store::{
-    Gc, ImportLine, ImportOptions, KnowledgeBase, ListFilter, NewAgent, NewSkill, Search, Silent, StoreError, Target,
-    Text, Unlearn,
+    Gc, ImportLine, ImportOptions, KnowledgeBase, ListFilter, NewAgent, NewSkill, Silent, StoreError, Target, Text,
+    Unlearn,
 };
 use proptest::prelude::*;
 
@@ -306,6 +307,13 @@ impl Pair {
         }
         let readable = self.oracle.readable();
         for (id, text) in &self.oracle.texts {
+            let prefix = &id.to_string()[..8];
+            let begin_so = kb.sections_by_prefix(prefix, 9).expect("eight characters are enough");
+            assert_eq!(begin_so.contains(id), readable.contains(id), "{text:?}");
+            if let Ok(section) = kb.retrieve_section(*id) {
+                let docids: Vec<String> = section.docids.iter().map(ToString::to_string).collect();
+                assert_eq!(docids, self.oracle.holding(*id), "{text:?}");
+            }
             match kb.section_bytes(*id) {
                 Ok(bytes) => {
                     assert!(readable.contains(id), "{text:?} should not be readable");
@@ -326,46 +334,6 @@ impl Pair {
         assert_eq!(status.source_bytes, current().map(|id| self.oracle.texts[id].len() as u64).sum::<u64>());
         assert_eq!(status.index.sections, current().count() as u64);
         assert_eq!((status.index.state.as_str(), status.problems.as_slice()), ("ok", [].as_slice()));
-    }
-
-    /// A search finds the documents that hold a word, and those alone.
-    fn search(&self) {
-        for (word, text) in WORDS.iter().enumerate().map(|(i, word)| (word, kbid(&section(i)))) {
-            let answer = self.answer(word);
-            assert_eq!(answer.incomplete, None);
-            let mut found: Vec<String> = Vec::new();
-            for hit in &answer.hits {
-                assert_eq!(hit.kbid, text, "{word}");
-                found.push(hit.docid.to_string());
-                found.extend(hit.also_in.iter().map(ToString::to_string));
-            }
-            found.sort();
-            let holds = |document: &oracle::Document| document.current().sections.contains(&text);
-            let expected: Vec<String> =
-                self.oracle.documents.iter().filter(|(_, d)| holds(d)).map(|(docid, _)| docid.clone()).collect();
-            assert_eq!(found, expected, "{word}");
-        }
-    }
-
-    fn answer(&self, query: &str) -> SearchReport {
-        let request = Search { mode: Mode::All, limit: 100, check_sources: false, ..Search::new(query) };
-        self.base.kb.search(&request).expect("every text is a query")
-    }
-
-    /// All that an index can tell apart, scores included.
-    fn answers(&self) -> Vec<SearchReport> {
-        let queries =
-            ["anchor", "bridge cinder", "length", "title:dapple", "\"the ember\"", "tag:ops", "way -you", "doc:a"];
-        queries.iter().map(|query| SearchReport { generation: 0, ..self.answer(query) }).collect()
-    }
-
-    /// An index that grew in any way and one that is made anew are alike.
-    fn rebuild(&self) {
-        let grown = self.answers();
-        self.base.kb.rebuild(&mut Silent).expect("rebuilt");
-        assert_eq!(self.answers(), grown);
-        self.base.kb.gc(&Gc::default(), &mut Silent).expect("collected");
-        assert_eq!(self.answers(), grown);
     }
 
     /// Nothing is wrong but references of agents to skills that were deleted.
@@ -464,9 +432,9 @@ fn new_agent(agent: usize, skills: &[usize]) -> NewAgent {
 }
 
 proptest! {
-    // A case takes a third of a second: a fifth of the usual number, which PROPTEST_CASES raises.
+    // A case takes a third of a second: an eighth of the usual number, which PROPTEST_CASES raises.
     #![proptest_config(ProptestConfig {
-        cases: ProptestConfig::default().cases / 5,
+        cases: ProptestConfig::default().cases / 8,
         max_shrink_iters: 400,
         ..ProptestConfig::default()
     })]
@@ -481,5 +449,6 @@ proptest! {
         pair.check();
         pair.search();
         pair.rebuild();
+        pair.begin_anew();
     }
 }

@@ -73,6 +73,12 @@ impl Oracle {
         self.texts.keys().copied().filter(|id| self.is_readable(*id)).collect()
     }
 
+    /// The documents that list a section now.
+    pub(crate) fn holding(&self, id: SectionId) -> Vec<String> {
+        let holds = |document: &Document| document.current().sections.contains(&id);
+        self.documents.iter().filter(|(_, document)| holds(document)).map(|(docid, _)| docid.clone()).collect()
+    }
+
     pub(crate) fn text_of(&self, docid: &str) -> String {
         self.documents[docid].current().sections.iter().map(|id| self.texts[id].as_str()).collect()
     }
