@@ -26,6 +26,7 @@ mod record;
 mod reports;
 mod request;
 mod revisions;
+mod salvage;
 mod search;
 mod settings;
 mod skills;

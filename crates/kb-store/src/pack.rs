@@ -22,19 +22,20 @@ use std::sync::{Arc, OnceLock};
 use crate::error::StoreError;
 use crate::paged::{Damage, FileKind, PagedFile, PagedWriter};
 use crate::record::{Key, Kind, Record};
+use crate::salvage::{Salvaged, unpack};
 use crate::storage::{Area, FileName, Object, Storage};
 
 const VERSION: u32 = 1;
-const BLOCK_LIMIT: usize = 32 << 10;
+pub(crate) const BLOCK_LIMIT: usize = 32 << 10;
 /// Blocks of manifests are smaller: a search unpacks one for each hit.
 const OTHER_LIMIT: usize = 16 << 10;
 /// A record larger than this is refused when it is written, and not believed when it is read.
 pub(crate) const MAX_RECORD: usize = 256 << 20;
-const HEADER: u64 = 16;
-const BLOCK_MAGIC: [u8; 4] = *b"KBLK";
-const ENTRY: u64 = 22;
-const TABLE_ENTRY: u64 = 16;
-const TRAILER: u64 = 64;
+pub(crate) const HEADER: u64 = 16;
+pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"KBLK";
+pub(crate) const ENTRY: u64 = 22;
+pub(crate) const TABLE_ENTRY: u64 = 16;
+pub(crate) const TRAILER: u64 = 64;
 const COMPRESSION: i32 = 3;
 
 /// A pack as the head lists it.
@@ -70,7 +71,7 @@ impl Entry {
         out.push(self.kind.0 | if self.tombstone { 0x80 } else { 0 });
     }
 
-    fn decode(bytes: &[u8]) -> Self {
+    pub(crate) fn decode(bytes: &[u8]) -> Self {
         let mut key = [0; 16];
         key.copy_from_slice(&bytes[..16]);
         Self {
@@ -243,16 +244,6 @@ pub(crate) struct Pack {
     salvaged: OnceLock<Salvaged>,
 }
 
-/// What was found by reading all blocks, where the directory cannot be trusted.
-#[derive(Debug, Default)]
-struct Salvaged {
-    entries: Vec<Entry>,
-    blocks: Vec<Range<u64>>,
-    generations: (u64, u64),
-    /// Unverified.
-    replaces: Vec<[u8; 16]>,
-}
-
 impl Pack {
     /// Opens a pack; a damaged one too. `Ok(None)` where there is no such file.
     pub(crate) fn open(storage: &dyn Storage, name: FileName) -> Result<Option<Self>, StoreError> {
@@ -422,7 +413,7 @@ impl Pack {
 
     /// Copies the records that `keep` wants into a writer, whole blocks as they are where all of a large one stays.
     ///
-    /// Fails without harm at the first damaged byte: a pack that is not whole is not merged.
+    /// Fails without harm at the first record that cannot be read: a pack that has lost something is not merged.
     pub(crate) fn copy_into(
         &self,
         writer: &mut PackWriter,
@@ -444,9 +435,12 @@ impl Pack {
             let (range, unpacked) = layout.block(in_block[0].block)?;
             let is_large =
                 unpacked >= if in_block[0].kind == Kind::SECTION { BLOCK_LIMIT / 2 } else { OTHER_LIMIT / 2 };
-            if is_large && kept.len() == in_block.len() {
+            if is_large
+                && kept.len() == in_block.len()
+                && let Ok(block) = layout.file.read(range)
+            {
                 writer.extend_generations(layout.generations);
-                writer.copy_block(layout.file.read(range)?, unpacked as u32, &kept)?;
+                writer.copy_block(block, unpacked as u32, &kept)?;
                 continue;
             }
             let block = self.block(in_block[0].block);
@@ -458,174 +452,24 @@ impl Pack {
     }
 
     fn salvaged(&self) -> &Salvaged {
-        self.salvaged.get_or_init(|| self.salvage())
-    }
-
-    /// Finds the blocks, and the records by reading every block.
-    ///
-    /// Of a block that is damaged the directory is believed, unverified, as to what else was in it: a record that
-    /// cannot be read is still known to be there, and what a lost tombstone took away does not come back.
-    fn salvage(&self) -> Salvaged {
-        let claims = Claims::read(&*self.object);
-        let mut claimed = claims.as_ref().map(|claims| claims.entries(&*self.object)).unwrap_or_default();
-        claimed.sort_by_key(|entry| (entry.block, entry.offset));
-        let blocks = self.find_blocks(claims.as_ref());
-        let mut found = Salvaged { blocks, ..Salvaged::default() };
-        let mut generations = None;
-        for (number, range) in found.blocks.iter().enumerate() {
-            let number = number as u32;
-            let first = claimed.partition_point(|entry| entry.block < number);
-            let claimed = claimed[first..].iter().take_while(|entry| entry.block == number);
-            if !self.is_sound(range) && claimed.clone().next().is_some() {
-                found.entries.extend(claimed);
-                generations = Some(widened(generations, claims.as_ref().map_or((0, 0), |claims| claims.generations)));
-                continue;
-            }
-            let bytes = self.unpack_raw(range);
-            let mut offset = 0;
-            while let Ok(at) = u16::try_from(offset)
-                && let Ok((record, len)) = Record::decode(&bytes[offset..])
-            {
-                let Record { kind, key, tombstone, generation, .. } = record;
-                found.entries.push(Entry { kind, key, tombstone, block: number, offset: at });
-                generations = Some(widened(generations, (generation, generation)));
-                offset += len;
-            }
-        }
-        found.entries.sort_by_key(directory_order);
-        found.generations = generations.unwrap_or((0, 0));
-        found.replaces = claims.map(|claims| claims.replaces(&*self.object)).unwrap_or_default();
-        found
-    }
-
-    /// Says whether a block matches the checksum in its header.
-    fn is_sound(&self, range: &Range<u64>) -> bool {
-        let checksum = self.object.bytes(range.start + 12..range.start + HEADER);
-        let packed = self.object.bytes(range.start + HEADER..range.end);
-        matches!((checksum, packed), (Ok(checksum), Ok(packed)) if crc32fast::hash(packed).to_le_bytes() == checksum)
-    }
-
-    /// Returns where the blocks lie, by number: one after another from the beginning, each as long as its header says
-    /// or, where that leads nowhere, as the table says.
-    fn find_blocks(&self, claims: Option<&Claims>) -> Vec<Range<u64>> {
-        let end = claims.map_or(self.object.len(), |claims| claims.table);
-        let leads_on = |at: u64| at == end || self.header_at(at, end).is_some();
-        let mut blocks: Vec<Range<u64>> = Vec::new();
-        let mut at = 0;
-        while at + HEADER <= end {
-            let by_header = self.header_at(at, end);
-            let by_table = claims
-                .and_then(|claims| claims.block(&*self.object, blocks.len() as u32))
-                .filter(|range| range.start == at);
-            let range = match (by_header, by_table) {
-                (Some(header), Some(table)) if header != table => {
-                    if leads_on(table.end) {
-                        table
-                    } else {
-                        header
-                    }
-                }
-                (Some(range), _) | (None, Some(range)) => range,
-                (None, None) => {
-                    at += 1;
-                    continue;
-                }
-            };
-            at = range.end;
-            blocks.push(range);
-        }
-        blocks
-    }
-
-    fn header_at(&self, at: u64, end: u64) -> Option<Range<u64>> {
-        let header = self.object.bytes(at..at.checked_add(HEADER)?).ok()?;
-        if header[..4] != BLOCK_MAGIC {
-            return None;
-        }
-        let packed = u64::from(u32::from_le_bytes([header[4], header[5], header[6], header[7]]));
-        let stop = at + HEADER + packed;
-        (stop <= end).then_some(at..stop)
+        self.salvaged.get_or_init(|| Salvaged::of(&*self.object))
     }
 
     fn unpack_leniently(&self, number: u32) -> Vec<u8> {
         let by_table = self.layout.as_ref().ok().and_then(|layout| layout.block(number).ok()).map(|(range, _)| range);
         let range = by_table.or_else(|| self.salvaged().blocks.get(number as usize).cloned());
-        range.map(|range| self.unpack_raw(&range)).unwrap_or_default()
-    }
-
-    /// Unpacks as much of a block as comes out, unverified.
-    fn unpack_raw(&self, range: &Range<u64>) -> Vec<u8> {
-        use std::io::Read;
-        let mut bytes = Vec::new();
-        let start = (range.start + HEADER).min(range.end);
-        if let Ok(packed) = self.object.bytes(start..range.end)
-            && let Ok(decoder) = zstd::stream::read::Decoder::new(packed)
-        {
-            let mut decoder = decoder.take(MAX_RECORD as u64 + (BLOCK_LIMIT as u64));
-            let mut piece = [0; 4096];
-            while let Ok(n) = decoder.read(&mut piece) {
-                if n == 0 {
-                    break;
-                }
-                bytes.extend_from_slice(&piece[..n]);
-            }
-        }
-        bytes
+        range.map(|range| unpack(&*self.object, &range)).unwrap_or_default()
     }
 }
 
-const fn widened(range: Option<(u64, u64)>, (from, to): (u64, u64)) -> (u64, u64) {
+pub(crate) const fn widened(range: Option<(u64, u64)>, (from, to): (u64, u64)) -> (u64, u64) {
     match range {
         None => (from, to),
         Some((a, b)) => (if from < a { from } else { a }, if to > b { to } else { b }),
     }
 }
 
-/// What a pack says of its own parts, unverified: the trailer at least fits the file.
-struct Claims {
-    table: u64,
-    directory: u64,
-    replaced: u64,
-    end: u64,
-    generations: (u64, u64),
-}
-
-impl Claims {
-    fn read(object: &dyn Object) -> Option<Self> {
-        let len = crate::paged::payload_len(object.len())?;
-        let end = len.checked_sub(TRAILER)?;
-        let trailer = object.bytes(end..end + 40).ok()?;
-        let at = |i: usize| u64::from_le_bytes(trailer[i..i + 8].try_into().expect("eight bytes"));
-        let (table, directory, replaced) = (at(0), at(8), at(16));
-        let fits = table <= directory
-            && directory <= replaced
-            && replaced <= end
-            && (directory - table).is_multiple_of(TABLE_ENTRY)
-            && (replaced - directory).is_multiple_of(ENTRY)
-            && (end - replaced).is_multiple_of(16);
-        fits.then_some(Self { table, directory, replaced, end, generations: (at(24), at(32)) })
-    }
-
-    fn block(&self, object: &dyn Object, number: u32) -> Option<Range<u64>> {
-        let at = self.table + u64::from(number) * TABLE_ENTRY;
-        let entry = object.bytes(at..at + TABLE_ENTRY).ok().filter(|_| at + TABLE_ENTRY <= self.directory)?;
-        let start = u64::from_le_bytes(entry[..8].try_into().expect("eight bytes"));
-        let packed = u64::from(u32::from_le_bytes(entry[8..12].try_into().expect("four bytes")));
-        let stop = start.checked_add(HEADER + packed)?;
-        (stop <= self.table).then_some(start..stop)
-    }
-
-    fn entries(&self, object: &dyn Object) -> Vec<Entry> {
-        let bytes = object.bytes(self.directory..self.replaced).unwrap_or_default();
-        bytes.chunks_exact(ENTRY as usize).map(Entry::decode).collect()
-    }
-
-    fn replaces(&self, object: &dyn Object) -> Vec<[u8; 16]> {
-        object.bytes(self.replaced..self.end).unwrap_or_default().as_chunks().0.to_vec()
-    }
-}
-
-fn directory_order(entry: &Entry) -> (Kind, Key, std::cmp::Reverse<(u32, u16)>) {
+pub(crate) fn directory_order(entry: &Entry) -> (Kind, Key, std::cmp::Reverse<(u32, u16)>) {
     (entry.kind, entry.key, std::cmp::Reverse((entry.block, entry.offset)))
 }
 

@@ -239,7 +239,7 @@ pub(crate) fn resolve(txn: &Txn<'_>, prepared: &Prepared) -> Result<(DocId, Opti
             // that it is the same document whatever folder is learned. A name that another source has gets a number.
             let own = source.map(docid_from_path);
             if let Some(own) = own.as_ref().filter(|own| *own != docid)
-                && let Some(old) = txn.manifest(own)?.filter(is_ours)
+                && let Some(old) = current(own)?.filter(is_ours)
             {
                 return Ok((own.clone(), Some(old), false));
             }

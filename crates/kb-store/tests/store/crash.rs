@@ -3,17 +3,15 @@
 //! **Invariant:** whatever step was the last, and whatever of it reached the disk, the base is in the state before a
 //! commit or in the one after, what was acknowledged is there, and the next operations go well.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use kb_core::{LearnedDocument, MediaType, SectionId, Severity};
-use kb_store::{
-    Gc, KnowledgeBase, ListFilter, NewAgent, NewSkill, Observer, Options, Search, Silent, StoreError, Target, Text,
-    Unlearn,
-};
+use kb_core::{LearnedDocument, SectionId, Severity};
+use kb_store::{Gc, KnowledgeBase, NewAgent, NewSkill, Observer, Options, Silent, StoreError, Target, Text, Unlearn};
 
 use crate::crash_fs::CrashFs;
+use crate::seen::{Seen, png, sections_of, see};
 use crate::support::{clock, id, kbid, options, pass, text};
 
 type Done = Result<(), StoreError>;
@@ -28,73 +26,6 @@ impl Observer for Heard {
     fn document(&mut self, document: &LearnedDocument) {
         self.0.extend(document.docid.iter().map(ToString::to_string));
     }
-}
-
-/// All that can be read of a base.
-#[derive(Debug, Clone, PartialEq)]
-struct Seen {
-    /// Hashes of their bytes.
-    documents: BTreeMap<String, blake3::Hash>,
-    /// Revision, kbids and whether it is marked edited, the newest first.
-    revisions: BTreeMap<String, Vec<(u32, Vec<SectionId>, bool)>>,
-    /// Whether they can be read.
-    sections: BTreeMap<SectionId, bool>,
-    skills_and_agents: String,
-    /// Documents that each word finds, the best first.
-    found: BTreeMap<&'static str, Vec<String>>,
-    /// Documents, skills, agents, bytes of their sources.
-    totals: [u64; 4],
-}
-
-/// Reads a base whole, and of these sections whether they are readable.
-fn see(kb: &KnowledgeBase, known: &BTreeSet<SectionId>) -> Seen {
-    let list = kb.list(&ListFilter::default()).expect("listed").documents;
-    let mut seen = Seen {
-        documents: BTreeMap::new(),
-        revisions: BTreeMap::new(),
-        sections: BTreeMap::new(),
-        skills_and_agents: format!(
-            "{:?} {:?}",
-            kb.skill_list().expect("skills are readable"),
-            kb.agent_list().expect("agents are readable")
-        ),
-        found: BTreeMap::new(),
-        totals: [0; 4],
-    };
-    for word in ["alpha", "beta", "licence", "air", "end", "gone", "push", "image"] {
-        let hits = kb.search(&Search::new(word)).expect("every word is a query").hits;
-        seen.found.insert(word, hits.iter().map(|hit| hit.docid.to_string()).collect());
-    }
-    for document in &list {
-        let bytes = kb.document_bytes(&document.docid).expect("a listed document is readable");
-        assert_eq!(bytes.len() as u64, document.bytes);
-        seen.documents.insert(document.docid.to_string(), blake3::hash(&bytes));
-        let revisions = kb.history(&document.docid).expect("a listed document has a history").revisions;
-        let revisions = revisions.into_iter().map(|r| (r.revision, r.kbids, r.edited)).collect();
-        seen.revisions.insert(document.docid.to_string(), revisions);
-    }
-    for section in known {
-        let is_readable = match kb.section_bytes(*section) {
-            Ok(_) => true,
-            Err(StoreError::SectionNotFound { .. }) => false,
-            Err(error) => panic!("a section is neither readable nor gone: {error}"),
-        };
-        seen.sections.insert(*section, is_readable);
-    }
-    let status = kb.status().expect("a base has a status");
-    seen.totals = [status.documents, status.skills, status.agents, status.source_bytes];
-    seen
-}
-
-fn png() -> MediaType {
-    "image/png".parse().expect("a media type")
-}
-
-/// Every section of every revision.
-fn sections_of(kb: &KnowledgeBase) -> BTreeSet<SectionId> {
-    let list = kb.list(&ListFilter::default()).expect("listed").documents;
-    let histories = list.iter().map(|document| kb.history(&document.docid).expect("it has one"));
-    histories.flat_map(|history| history.revisions).flat_map(|revision| revision.kbids).collect()
 }
 
 fn create(fs: &CrashFs) -> Result<KnowledgeBase, StoreError> {

@@ -187,6 +187,13 @@ fn flipped(bytes: &[u8], at: usize) -> Vec<u8> {
     bytes
 }
 
+/// Eight bytes turned over.
+fn wiped(bytes: &[u8], at: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes.iter_mut().skip(at).take(8).for_each(|byte| *byte = !*byte);
+    bytes
+}
+
 /// The length of what a paged file is for, which its checksums follow.
 fn payload(bytes: &[u8]) -> u64 {
     let footer = &bytes[bytes.len() - 48..];
@@ -217,28 +224,69 @@ fn blocks(bytes: &[u8]) -> Vec<(std::ops::Range<usize>, usize)> {
 }
 
 #[test]
-fn a_flipped_bit_in_a_pack_costs_what_it_hit() {
+fn a_flipped_bit_in_a_pack_costs_nothing() {
     let sound = Sound::new();
     let copy = sound.copy();
     for name in sound.names("packs/") {
         let bytes = &sound.files[&name];
-        let blocks = blocks(bytes);
         for at in places(bytes, 120) {
             copy.put(&name, &flipped(bytes, at));
             let kb = copy.open();
             let place = format!("{name} at {at} of {}", bytes.len());
             is_named(&kb, &name, bytes, at);
+            assert_eq!(sound.losses(&kb, &place), (0, 0), "{place}");
+            assert!(sound.is_found(&kb, "valve", &place).contains("guide"), "{place}");
+        }
+        copy.put(&name, bytes);
+    }
+}
+
+#[test]
+fn collecting_mends_a_pack_with_a_flipped_bit() {
+    let sound = Sound::new();
+    let name = sound.largest("packs/");
+    let bytes = &sound.files[&name];
+    let (range, _) = blocks(bytes).remove(0);
+    let copy = sound.copy();
+    copy.put(&name, &flipped(bytes, range.start + 100));
+    let kb = copy.open();
+    assert_eq!(problems(&kb).len(), 1);
+    kb.gc(&Gc::default(), &mut Silent).expect("collected");
+    assert_eq!((problems(&copy.open()), sound.losses(&copy.open(), "collected")), (vec![], (0, 0)));
+}
+
+#[test]
+fn a_wiped_spot_in_a_pack_costs_what_is_packed_there() {
+    let sound = Sound::new();
+    let copy = sound.copy();
+    let mut lost = 0;
+    for name in sound.names("packs/") {
+        let bytes = &sound.files[&name];
+        let blocks = blocks(bytes);
+        // Eight bytes that lie on both sides of a border are named by the first of two places; those are left out.
+        let crosses = |at: &usize| {
+            [payload(bytes), (*at as u64).next_multiple_of(PAGE)]
+                .iter()
+                .any(|&border| (*at as u64) < border && border < *at as u64 + 8)
+        };
+        for at in places(bytes, 30).into_iter().filter(|at| !crosses(at)) {
+            copy.put(&name, &wiped(bytes, at));
+            let kb = copy.open();
+            let place = format!("{name} at {at} of {}", bytes.len());
+            is_named(&kb, &name, bytes, at);
             let (sections, documents) = sound.losses(&kb, &place);
-            // A flip in the stream of a block may cost the records of that block; anywhere else it costs nothing.
-            let hit = blocks.iter().find(|(range, _)| (range.start + 16..range.end).contains(&at));
-            let most = hit.map_or(0, |(_, records)| *records);
+            // What lies in the stream of a block may go with it; damage anywhere else costs nothing.
+            let hit = blocks.iter().filter(|(range, _)| range.start + 16 < at + 8 && at < range.end);
+            let most: usize = hit.map(|(_, records)| records).sum();
             assert!(sections <= most, "{place}: {sections} sections of {most} are lost");
             assert!(documents <= most.min(sound.documents.len()), "{place}: {documents} documents are lost");
             let found = sound.is_found(&kb, "valve", &place);
             assert!(documents > 0 || found.contains("guide"), "{place}");
+            lost += sections;
         }
         copy.put(&name, bytes);
     }
+    assert!(lost > 0, "none was lost: this damages nothing");
 }
 
 #[test]
@@ -250,9 +298,10 @@ fn learning_again_repairs_and_collecting_loses_nothing() {
         let at = range.start.midpoint(range.end);
         let place = format!("{name} at {at} of {}", bytes.len());
         let copy = sound.copy();
-        copy.put(&name, &flipped(bytes, at));
+        copy.put(&name, &wiped(bytes, at));
         let kb = copy.open();
         let lost = sound.losses(&kb, &place);
+        assert!(lost.1 > 0, "{place}");
         kb.gc(&Gc::default(), &mut Silent).expect("collected");
         for n in 0..5 {
             kb.learn(&text("more", &format!("# More {n}\n"))).expect("learned");
@@ -282,7 +331,7 @@ fn a_flipped_bit_in_the_index_is_healed() {
     let copy = sound.copy();
     for name in sound.names("index/") {
         let bytes = &sound.files[&name];
-        for (i, at) in places(bytes, 20).into_iter().enumerate() {
+        for (i, at) in places(bytes, 16).into_iter().enumerate() {
             copy.put(&name, &flipped(bytes, at));
             let place = format!("{name} at {at} of {}", bytes.len());
             let kb = copy.open();
@@ -291,7 +340,7 @@ fn a_flipped_bit_in_the_index_is_healed() {
                 sound.is_found(&kb, query, &place);
             }
             assert_eq!(sound.is_found(&kb, "valve", &place), BTreeSet::from(["guide".to_owned()]), "{place}");
-            if i % 8 == 0 {
+            if i % 12 == 0 {
                 assert_eq!(sound.losses(&kb, &place), (0, 0));
                 let other = Sound::other(&sound, &name, at);
                 other.open().rebuild(&mut Silent).expect("rebuilt");

@@ -10,11 +10,13 @@ mod documents;
 #[cfg(unix)]
 mod folders;
 mod fuzzing;
+mod golden;
 mod history;
 mod hostile;
 mod importing;
 mod model;
 mod refusals;
 mod searching;
+mod seen;
 mod skills;
 mod support;
