@@ -197,7 +197,9 @@ fn questions() -> Result<Vec<Question>> {
 
 fn kb_arguments<'a>(question: &'a Question, more: &[&'a str]) -> Vec<&'a str> {
     let mode = match question.kind {
-        Kind::Words | Kind::Typo => "auto",
+        // As tantivy is asked: every word has to match.
+        Kind::Words => "all",
+        Kind::Typo => "auto",
         Kind::Phrase => "phrase",
         Kind::Prefix => "prefix",
     };

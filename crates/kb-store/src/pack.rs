@@ -8,13 +8,14 @@
 //! trailer          64 bytes
 //! ```
 //!
-//! A block holds at most 32 KiB of records, or one larger record alone. Sections lie in blocks of their own, in the
+//! A block holds at most 16 KiB of records, or one larger record alone. Sections lie in blocks of their own, in the
 //! order of their document, so that what is read together was packed together.
 //!
 //! **Invariant:** records of one kind lie in the order in which they were added, and a newer one of the same key comes
 //! later; a merge keeps that. What [`Pack::read`] returns was verified by page, or, out of a damaged page, by the
 //! record's own hash or checksum: damage takes what it hit and nothing else.
 
+use std::cell::RefCell;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -26,9 +27,9 @@ use crate::salvage::{Salvaged, unpack};
 use crate::storage::{Area, FileName, Object, Storage};
 
 const VERSION: u32 = 1;
-pub(crate) const BLOCK_LIMIT: usize = 32 << 10;
+pub(crate) const BLOCK_LIMIT: usize = 16 << 10;
 /// Blocks of manifests are smaller: a search unpacks one for each hit.
-const OTHER_LIMIT: usize = 16 << 10;
+const OTHER_LIMIT: usize = 8 << 10;
 /// A record larger than this is refused when it is written, and not believed when it is read.
 pub(crate) const MAX_RECORD: usize = 256 << 20;
 pub(crate) const HEADER: u64 = 16;
@@ -37,6 +38,11 @@ pub(crate) const ENTRY: u64 = 22;
 pub(crate) const TABLE_ENTRY: u64 = 16;
 pub(crate) const TRAILER: u64 = 64;
 const COMPRESSION: i32 = 3;
+
+thread_local! {
+    /// Its tables are 160 KiB, which a search would else get and give back for each of some twenty blocks.
+    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
 
 /// A pack as the head lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -344,7 +350,11 @@ impl Pack {
         let layout = self.layout.as_ref().map_err(Damage::clone)?;
         let (range, unpacked) = layout.block(number)?;
         let packed = layout.file.read(range.start + HEADER..range.end)?;
-        let bytes = zstd::bulk::decompress(packed, unpacked)
+        let bytes = DECOMPRESSOR
+            .with_borrow_mut(|decompressor| match decompressor {
+                Some(decompressor) => decompressor.decompress(packed, unpacked),
+                None => decompressor.insert(zstd::bulk::Decompressor::new()?).decompress(packed, unpacked),
+            })
             .map_err(|e| layout.file.damage(range.start, format!("a block cannot be unpacked: {e}")))?;
         Ok(Arc::new(bytes))
     }
