@@ -88,7 +88,7 @@ impl KnowledgeBase {
             generation: snapshot.head.generation,
             dropped: ranked.dropped,
             corrected,
-            cursor: ranked.has_more.then(|| format!("{}.{next}", snapshot.head.generation)),
+            cursor: ranked.has_more.then(|| format!("{}.{next}.{}", snapshot.head.generation, question(request))),
             incomplete,
             hits,
         })
@@ -201,17 +201,7 @@ fn options(request: &Search, generation: u64) -> Result<SearchOptions> {
     }
     let offset = match &request.cursor {
         None => 0,
-        Some(cursor) => {
-            let parts = cursor.split_once('.').and_then(|(g, at)| Some((g.parse::<u64>().ok()?, at.parse().ok()?)));
-            match parts {
-                None => return Err(invalid("cursor", format!("`{cursor}` is not one that an answer gave"))),
-                Some((given, _)) if given != generation => {
-                    let reason = "the base has changed since that answer; search again from the beginning";
-                    return Err(invalid("cursor", reason.to_owned()));
-                }
-                Some((_, at)) => at,
-            }
-        }
+        Some(cursor) => read_cursor(cursor, generation, &question(request))?,
     };
     let bound = |field, text: &Option<String>, end: bool| -> Result<Option<DateBound>> {
         match text {
@@ -250,6 +240,28 @@ fn options(request: &Search, generation: u64) -> Result<SearchOptions> {
         until: bound("until", &request.until, true)?,
         count: false,
     })
+}
+
+/// Returns what tells one question from another in a cursor: all that is asked but how many hits and from where.
+fn question(request: &Search) -> String {
+    let Search { query, mode, tags, types, sources, docids, since, until, .. } = request;
+    let asked = format!("{query:?} {mode} {tags:?} {types:?} {sources:?} {docids:?} {since:?} {until:?}");
+    blake3::hash(asked.as_bytes()).to_hex()[..8].to_owned()
+}
+
+/// Reads a cursor, `generation.offset.question`, which goes on only with its own question in its own generation.
+fn read_cursor(cursor: &str, generation: u64, question: &str) -> Result<usize> {
+    let invalid = |reason: String| StoreError::Invalid { field: "cursor", reason };
+    let mut parts = cursor.split('.');
+    let parsed = (|| Some((parts.next()?.parse::<u64>().ok()?, parts.next()?.parse().ok()?, parts.next()?)))();
+    match parsed.filter(|_| parts.next().is_none()) {
+        None => Err(invalid(format!("`{cursor}` is not one that an answer gave"))),
+        Some((_, _, asked)) if asked != question => Err(invalid("it goes on with another search".to_owned())),
+        Some((given, _, _)) if given != generation => {
+            Err(invalid("the base has changed since that answer; search again from the beginning".to_owned()))
+        }
+        Some((_, at, _)) => Ok(at),
+    }
 }
 
 /// Returns as much of a query as is read, cut at a character.

@@ -84,8 +84,14 @@ fn pages_follow_each_other_within_a_generation_only() {
     all.sort();
     all.dedup();
     assert_eq!((seen.len(), all.len()), (25, 25));
-    search.cursor = Some("1.10".to_owned());
-    assert!(base.kb.search(&search).is_err(), "the base has changed since generation 1");
+    let first = base.kb.search(&Search::new("quay")).expect("a query").cursor.expect("there are more");
+    let refused = |query: &str, cursor: &str| {
+        base.kb.search(&Search { cursor: Some(cursor.to_owned()), ..Search::new(query) }).is_err()
+    };
+    assert!(!refused("quay", &first));
+    assert!(refused("number", &first), "a cursor goes on with its own query");
+    base.learn("one-more", "# More\n\nquay\n");
+    assert!(refused("quay", &first), "the base has changed since");
 }
 
 #[test]
