@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         for (number, question) in questions.iter().enumerate() {
             for &side in &sides {
                 let command = match side {
-                    Side::Kb => kb.command(&kb_arguments(question, &[])),
+                    Side::Kb => kb.command(&kb_arguments(question, &[], "auto")),
                     Side::Tantivy => tantivy_command(&tantivy, question, false)?,
                     Side::Sqlite if question.kind == Kind::Typo => continue,
                     Side::Sqlite => sqlite_command(&sqlite, question),
@@ -195,10 +195,9 @@ fn questions() -> Result<Vec<Question>> {
         .collect()
 }
 
-fn kb_arguments<'a>(question: &'a Question, more: &[&'a str]) -> Vec<&'a str> {
+fn kb_arguments<'a>(question: &'a Question, more: &[&'a str], words: &'a str) -> Vec<&'a str> {
     let mode = match question.kind {
-        // As tantivy is asked: every word has to match.
-        Kind::Words => "all",
+        Kind::Words => words,
         Kind::Typo => "auto",
         Kind::Phrase => "phrase",
         Kind::Prefix => "prefix",
@@ -272,11 +271,11 @@ fn build_sqlite(database: &Path, documents: &[Document]) -> Result<()> {
     Ok(())
 }
 
-/// Returns for each question the documents that kb finds, whether it counted them all, and those that tantivy finds.
+/// Returns for each question the documents that kb finds where every word has to match, whether it counted them all, and those that tantivy finds.
 fn totals(kb: &Kb, tantivy: &Path, questions: &[Question]) -> Result<Vec<(u64, bool, u64)>> {
     let mut totals = Vec::new();
     for question in questions {
-        let answer = kb.json(&kb_arguments(question, &["--json"]))?;
+        let answer = kb.json(&kb_arguments(question, &["--json"], "all"))?;
         let total = answer["total"].as_u64().ok_or("kb gives no total")?;
         let ran = measure(&tantivy_command(tantivy, question, true)?)?;
         let theirs = ran.stdout("tantivy")?.trim().parse()?;
