@@ -3,7 +3,7 @@
 //! **Invariant:** what a current revision or a kept one lists is never collected. A pack with damage is left as it is,
 //! so that what can still be read of it stays; `check` names it.
 
-use kb_core::{DocId, GcReport, Problem, RebuildReport, Severity};
+use kb_core::{DocId, GcReport, Problem, RebuildReport, SectionId, Severity, UnlearnReport};
 use kb_search::Analyzer;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -16,8 +16,9 @@ use crate::manifest::Manifest;
 use crate::pack::{PackRef, PackWriter};
 use crate::record::{Key, Kind};
 use crate::request::{Gc, Observer, Progress, Silent};
+use crate::settings::Settings;
 use crate::snapshot::{Place, Snapshot};
-use crate::storage::FileName;
+use crate::storage::{FileName, Storage};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -39,24 +40,31 @@ impl KnowledgeBase {
         self.collect(request.history, None, observer)
     }
 
-    /// Removes from the disk now what was unlearned, and older revisions of documents that were edited so.
-    pub(crate) fn purge(&self, edited: &[DocId]) -> Result<()> {
-        self.collect(None, Some(edited), &mut Silent).map(drop)
+    /// Removes from the disk now what was unlearned, and what older revisions of documents say of it.
+    pub(crate) fn purge(&self, unlearned: &UnlearnReport) -> Result<()> {
+        self.collect(None, Some(unlearned), &mut Silent).map(drop)
     }
 
-    fn collect(&self, history: Option<u32>, purge: Option<&[DocId]>, observer: &mut dyn Observer) -> Result<GcReport> {
+    fn collect(
+        &self,
+        history: Option<u32>,
+        purge: Option<&UnlearnReport>,
+        observer: &mut dyn Observer,
+    ) -> Result<GcReport> {
         let _lock = self.lock()?;
         loop {
-            let snapshot = self.snapshot()?;
+            let snapshot = self.writable_snapshot()?;
             let mut head = snapshot.head.clone();
             let mut replaced = Vec::new();
             step(observer, "collecting", 0)?;
-            let history = history.unwrap_or(head.history).max(1) as usize;
-            let garbage = garbage(&snapshot, history, purge.unwrap_or_default())?;
-            let rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty()) && snapshot.missing.is_empty();
+            let history = kept_revisions(&*self.storage, &head, history)?;
+            let garbage = garbage(&snapshot, history, purge)?;
+            let mut rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty()) && snapshot.missing.is_empty();
             if rewrite {
                 step(observer, "merging packs", 1)?;
-                if let Some(packs) = merge_packs(&snapshot, &garbage)? {
+                let merged = merge_packs(&snapshot, &garbage)?;
+                rewrite = merged.is_some();
+                if let Some(packs) = merged {
                     replaced.extend(head.packs.iter().map(PackRef::name));
                     head.packs = packs;
                 }
@@ -87,6 +95,9 @@ impl KnowledgeBase {
                 self.delete_purged(&head)?;
             }
             self.delete_strays(&head)?;
+            if is_purge {
+                self.storage.sync_deletes()?;
+            }
             let after = sizes(&*snapshot.storage)?;
             let gone = before.iter().filter(|(name, _)| !after.contains_key(*name));
             return Ok(GcReport {
@@ -106,31 +117,38 @@ impl KnowledgeBase {
     pub fn rebuild(&self, observer: &mut dyn Observer) -> Result<RebuildReport> {
         let _lock = self.lock()?;
         loop {
-            let snapshot = self.snapshot()?;
-            let mut head = snapshot.head.clone();
-            let (manifests, problems) = manifests(&snapshot)?;
-            let documents = manifests.len() as u64;
-            head.totals = Totals::default();
-            for manifest in &manifests {
-                add_totals(&mut head.totals, manifest);
-            }
-            let replaced = index_files(&head);
-            let mut done = 0;
-            head.generation += 1;
-            head.segments = write_segments(&snapshot, manifests, head.generation, &mut |builder, manifest| {
-                if !observer.progress(&Progress { phase: "indexing", done, total: Some(documents) }) {
-                    return Err(StoreError::Cancelled);
-                }
-                done += 1;
-                add_from_store(builder, &snapshot, manifest)
-            })?;
-            head.analyzer = Analyzer::VERSION;
-            retire(&*self.storage, &mut head, replaced, self.now().div_euclid(1000), false)?;
+            let snapshot = self.writable_snapshot()?;
+            let (head, report) = self.rebuilt(&snapshot, observer)?;
             if self.storage.swap_head(Some(&snapshot.head_bytes), &head.encode())? {
-                let sections = head.segments.iter().map(|segment| segment.sections).sum();
-                return Ok(RebuildReport { documents, sections, problems, generation: head.generation });
+                return Ok(report);
             }
         }
+    }
+
+    /// Makes the indexes of a snapshot anew, and returns the head that names them.
+    pub(crate) fn rebuilt(&self, snapshot: &Snapshot, observer: &mut dyn Observer) -> Result<(Head, RebuildReport)> {
+        let mut head = snapshot.head.clone();
+        let (manifests, problems) = manifests(snapshot)?;
+        let documents = manifests.len() as u64;
+        head.totals = Totals::default();
+        for manifest in &manifests {
+            add_totals(&mut head.totals, manifest);
+        }
+        let replaced = index_files(&head);
+        let mut done = 0;
+        head.generation += 1;
+        head.segments = write_segments(snapshot, manifests, head.generation, &mut |builder, manifest| {
+            if !observer.progress(&Progress { phase: "indexing", done, total: Some(documents) }) {
+                return Err(StoreError::Cancelled);
+            }
+            done += 1;
+            add_from_store(builder, snapshot, manifest)
+        })?;
+        head.analyzer = Analyzer::VERSION;
+        retire(&*self.storage, &mut head, replaced, self.now().div_euclid(1000), false)?;
+        let sections = head.segments.iter().map(|segment| segment.sections).sum();
+        let report = RebuildReport { documents, sections, problems, generation: head.generation };
+        Ok((head, report))
     }
 
     /// Deletes files that neither the head nor its list of retired files names: what a crash left. The caller holds
@@ -177,11 +195,20 @@ fn merge_index(snapshot: &Snapshot, index: &Index, head: &mut Head) -> Result<()
     Ok(())
 }
 
+/// Returns how many revisions of a document are kept: those asked for, else those of `kb.toml`, else the head's.
+pub(crate) fn kept_revisions(storage: &dyn Storage, head: &Head, asked: Option<u32>) -> Result<usize> {
+    let kept = match asked {
+        Some(kept) => kept,
+        None => Settings::read(storage)?.history.unwrap_or(head.history),
+    };
+    Ok(kept.max(1) as usize)
+}
+
 fn step(observer: &mut dyn Observer, phase: &str, done: u64) -> Result<()> {
     if observer.progress(&Progress { phase, done, total: Some(3) }) { Ok(()) } else { Err(StoreError::Cancelled) }
 }
 
-fn sizes(storage: &dyn crate::storage::Storage) -> Result<FxHashMap<FileName, u64>> {
+fn sizes(storage: &dyn Storage) -> Result<FxHashMap<FileName, u64>> {
     Ok(storage.list()?.files.into_iter().collect())
 }
 
@@ -206,28 +233,42 @@ fn manifests(snapshot: &Snapshot) -> Result<(Vec<Manifest>, Vec<Problem>)> {
     Ok((manifests, problems))
 }
 
-/// Finds the records that nothing needs.
-fn garbage(snapshot: &Snapshot, history: usize, purged: &[DocId]) -> Result<Garbage> {
+/// Finds the records that nothing needs. Of a document that lost a section to a purge, the revisions that list it go,
+/// and those before them: they hold its heading.
+fn garbage(snapshot: &Snapshot, history: usize, purge: Option<&UnlearnReport>) -> Result<Garbage> {
     let mut garbage = Garbage::default();
-    let mut kept: Vec<Place> = Vec::new();
-    let purged: FxHashSet<Key> = purged.iter().map(Manifest::key).collect();
+    let mut kept: Vec<Vec<Place>> = Vec::new();
+    let edited: FxHashSet<Key> = purge.iter().flat_map(|done| &done.edited).map(Manifest::key).collect();
+    let purged: FxHashSet<SectionId> = purge.iter().flat_map(|done| &done.sections).copied().collect();
     let spot = |place: &Place| (place.pack, place.entry.block, place.entry.offset);
-    for group in snapshot.groups(Kind::MANIFEST) {
-        let history = if purged.contains(&group[0].entry.key) { 1 } else { history };
+    for mut group in snapshot.groups(Kind::MANIFEST) {
+        let history = if edited.contains(&group[0].entry.key) { 1 } else { history };
         let live = group.iter().position(|place| place.entry.tombstone).unwrap_or(group.len());
         let keep = live.min(history);
-        kept.extend(&group[..keep]);
         garbage.revisions += (live - keep) as u64;
         garbage.spots.extend(group[keep..].iter().map(spot));
+        group.truncate(keep);
+        if !group.is_empty() {
+            kept.push(group);
+        }
     }
-    kept.sort_by_key(|place| (place.pack, place.entry.block, place.entry.offset));
     let mut referred: FxHashSet<Key> = FxHashSet::default();
     let mut documents: FxHashSet<DocId> = FxHashSet::default();
-    for place in &kept {
-        let manifest = snapshot.manifest_at(place)?;
-        referred.extend(manifest.sections.iter().map(|section| section.kbid.to_bytes()));
-        documents.insert(manifest.docid);
-    }
+    let mut is_cut_off = false;
+    snapshot.walk_revisions(kept, |place, kept| {
+        let sections = || kept.manifest.sections.iter().map(|section| section.kbid);
+        is_cut_off = !kept.is_current && (is_cut_off || sections().any(|id| purged.contains(&id)));
+        if is_cut_off {
+            garbage.revisions += 1;
+            garbage.spots.insert(spot(place));
+            return Ok(());
+        }
+        for id in sections().filter(|id| kept.keeps(*id, |id| snapshot.born(id))) {
+            referred.insert(id.to_bytes());
+        }
+        documents.insert(kept.manifest.docid.clone());
+        Ok(())
+    })?;
     for group in snapshot.groups(Kind::SECTION) {
         let keep = usize::from(!group[0].entry.tombstone && referred.contains(&group[0].entry.key));
         garbage.sections += u64::from(keep == 0 && group.iter().any(|place| !place.entry.tombstone));

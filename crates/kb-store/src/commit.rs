@@ -23,6 +23,7 @@ use crate::manifest::Manifest;
 use crate::pack::{PackRef, PackWriter};
 use crate::paged::{FileKind, PagedWriter};
 use crate::record::{Key, Kind, Record};
+use crate::revisions::{Kept, Walk};
 use crate::snapshot::Snapshot;
 use crate::storage::{Area, FileName};
 
@@ -49,6 +50,10 @@ pub(crate) struct Staged {
     pub(crate) manifest: Option<Manifest>,
     /// The source, where it is at hand; else its sections are read.
     pub(crate) source: Option<Arc<[u8]>>,
+    /// Revisions that this commit wrote before, the oldest first.
+    earlier: Vec<Manifest>,
+    /// Older revisions were taken away in this commit.
+    cleared: bool,
 }
 
 /// What is to be committed.
@@ -63,11 +68,13 @@ pub(crate) struct Txn<'a> {
     /// Packs, counted from the newest, that the new one takes in.
     merged: usize,
     staged: BTreeMap<DocId, Staged>,
-    /// Readable sections that were written in this commit, and those that were taken away.
+    /// Readable sections that were written in this commit, and those that were ever taken away in it.
     written: FxHashMap<Key, (Arc<[u8]>, Range<usize>)>,
     taken: FxHashSet<Key>,
     sources: BTreeMap<String, DocId>,
     totals: Totals,
+    /// Nothing is written: only what would be done is asked.
+    is_dry: bool,
     /// Bytes that must be gone now: old files get no grace.
     pub(crate) purge: bool,
 }
@@ -86,8 +93,14 @@ impl<'a> Txn<'a> {
             taken: FxHashSet::default(),
             sources: BTreeMap::new(),
             totals: snapshot.head.totals,
+            is_dry: false,
             purge: false,
         }
+    }
+
+    /// A transaction that says what it would do and writes nothing; it cannot be finished.
+    pub(crate) fn dry(snapshot: &'a Snapshot, now: i64) -> Self {
+        Self { is_dry: true, ..Self::new(snapshot, now, 0) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -112,35 +125,50 @@ impl<'a> Txn<'a> {
         self.staged.values().filter_map(|staged| staged.manifest.clone()).try_for_each(each)
     }
 
-    /// Returns the revisions of a document as this commit sees them, the newest first.
-    pub(crate) fn revisions(&self, docid: &DocId) -> Result<Vec<Manifest>> {
-        let older = || -> Result<_> { Ok(self.snapshot.revisions(docid)?.into_iter().map(|(_, manifest)| manifest)) };
-        match self.staged.get(docid) {
-            None => Ok(older()?.collect()),
-            Some(Staged { manifest: None, .. }) => Ok(Vec::new()),
-            Some(Staged { manifest: Some(manifest), .. }) => {
-                Ok([manifest.clone()].into_iter().chain(older()?).collect())
-            }
+    /// Returns the revisions of a document as this commit sees them, the newest first, with their generations.
+    pub(crate) fn revisions(&self, docid: &DocId) -> Result<Vec<(u64, Manifest)>> {
+        let Some(staged) = self.staged.get(docid) else { return self.snapshot.revisions(docid) };
+        let own = staged.manifest.iter().chain(staged.earlier.iter().rev());
+        let mut revisions: Vec<_> = own.map(|manifest| (self.generation, manifest.clone())).collect();
+        if !staged.cleared {
+            revisions.extend(self.snapshot.revisions(docid)?);
         }
+        Ok(revisions)
     }
 
     /// Calls `each` with every kept revision of every document as this commit sees them.
-    pub(crate) fn each_revision(&self, mut each: impl FnMut(&Manifest)) -> Result<()> {
-        let mut places = Vec::new();
-        for group in self.snapshot.groups(Kind::MANIFEST) {
-            places.extend(group.into_iter().take_while(|place| !place.entry.tombstone));
-        }
-        places.sort_by_key(|place| (place.pack, place.entry.block, place.entry.offset));
-        let is_gone =
-            |manifest: &Manifest| self.staged.get(&manifest.docid).is_some_and(|staged| staged.manifest.is_none());
-        for place in &places {
-            let manifest = self.snapshot.manifest_at(place)?;
-            if !is_gone(&manifest) {
-                each(&manifest);
+    pub(crate) fn each_revision(&self, mut each: impl FnMut(&Kept<'_>)) -> Result<()> {
+        let staged: FxHashSet<Key> = self.staged.keys().map(Manifest::key).collect();
+        let groups = self.snapshot.groups(Kind::MANIFEST).filter(|group| !staged.contains(&group[0].entry.key));
+        let live = groups.map(|group| group.into_iter().take_while(|place| !place.entry.tombstone).collect());
+        let live = live.filter(|group: &Vec<_>| !group.is_empty()).collect();
+        self.snapshot.walk_revisions(live, |_, kept| {
+            each(kept);
+            Ok(())
+        })?;
+        for docid in self.staged.keys() {
+            let mut walk = Walk::default();
+            for (generation, manifest) in self.revisions(docid)? {
+                each(&walk.step(generation, manifest));
             }
         }
-        self.staged.values().filter_map(|staged| staged.manifest.as_ref()).for_each(each);
         Ok(())
+    }
+
+    /// Returns the generation since when a section can be read without a break, as this commit sees it.
+    pub(crate) fn born(&self, id: SectionId) -> u64 {
+        let key = id.to_bytes();
+        let is_new = self.taken.contains(&key) || !self.snapshot.has(Kind::SECTION, &key);
+        if is_new { self.generation } else { self.snapshot.born(id) }
+    }
+
+    /// Returns the text of a section as this commit sees it; none of what is gone or damaged.
+    pub(crate) fn text(&self, id: SectionId) -> String {
+        let bytes = match self.written.get(&id.to_bytes()) {
+            Some((source, range)) => source[range.clone()].to_vec(),
+            None => self.snapshot.section(id).ok().flatten().map(|(_, bytes)| bytes).unwrap_or_default(),
+        };
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Says whether a section can be read as this commit sees it.
@@ -168,7 +196,6 @@ impl<'a> Txn<'a> {
         let record = Record::section(media_type, &source[range.clone()], id, self.generation);
         self.add(&record)?;
         self.written.insert(key, (Arc::clone(source), range));
-        self.taken.remove(&key);
         Ok(())
     }
 
@@ -178,18 +205,34 @@ impl<'a> Txn<'a> {
         self.add(&Record::tombstone(Kind::SECTION, key, self.generation))?;
         self.written.remove(&key);
         self.taken.insert(key);
+        // Revisions of this very commit do not bring it back if it is written again.
+        let earlier = self.staged.values_mut().flat_map(|staged| &mut staged.earlier);
+        earlier.for_each(|manifest| manifest.sections.retain(|section| section.kbid != id));
         Ok(())
     }
 
     /// Makes this the current revision of its document.
     pub(crate) fn put_manifest(&mut self, manifest: Manifest, source: Option<Arc<[u8]>>) -> Result<()> {
-        if let Some(old) = self.manifest(&manifest.docid)? {
-            count(&mut self.totals, &old, false);
+        match self.manifest(&manifest.docid) {
+            Ok(Some(old)) => count(&mut self.totals, &old, false),
+            Ok(None) => {}
+            Err(StoreError::Damaged { .. }) => {
+                // It was counted, though how many bytes it had is lost.
+                let lost = Manifest { sections: Vec::new(), warnings: Vec::new(), ..manifest.clone() };
+                count(&mut self.totals, &lost, false);
+            }
+            Err(error) => return Err(error),
         }
         count(&mut self.totals, &manifest, true);
         let record = Record::new(Kind::MANIFEST, Manifest::key(&manifest.docid), self.generation, manifest.encode());
         self.add(&record)?;
-        self.staged.insert(manifest.docid.clone(), Staged { manifest: Some(manifest), source });
+        let before = self.staged.remove(&manifest.docid);
+        let (mut earlier, cleared) = (Vec::new(), before.as_ref().is_some_and(|before| before.cleared));
+        if let Some(before) = before {
+            earlier = before.earlier;
+            earlier.extend(before.manifest);
+        }
+        self.staged.insert(manifest.docid.clone(), Staged { manifest: Some(manifest), source, earlier, cleared });
         Ok(())
     }
 
@@ -197,7 +240,8 @@ impl<'a> Txn<'a> {
     pub(crate) fn take_manifest(&mut self, manifest: &Manifest) -> Result<()> {
         count(&mut self.totals, manifest, false);
         self.add(&Record::tombstone(Kind::MANIFEST, Manifest::key(&manifest.docid), self.generation))?;
-        self.staged.insert(manifest.docid.clone(), Staged { manifest: None, source: None });
+        let gone = Staged { manifest: None, source: None, earlier: Vec::new(), cleared: true };
+        self.staged.insert(manifest.docid.clone(), gone);
         Ok(())
     }
 
@@ -218,6 +262,9 @@ impl<'a> Txn<'a> {
     }
 
     fn add(&mut self, record: &Record) -> Result<()> {
+        if self.is_dry {
+            return Ok(());
+        }
         if self.writer.is_none() {
             self.writer = Some(self.begin()?);
         }
@@ -256,10 +303,16 @@ impl<'a> Txn<'a> {
         head.generation = self.generation;
         head.totals = self.totals;
         let old_index = self.snapshot.index.get_or_init(|| Index::open(&*storage, &self.snapshot.head));
-        if old_index.problem.is_none() {
-            self.update_index(old_index, &mut head, &mut retired)?;
-        } else {
-            self.rebuild_index(&mut head, &mut retired)?;
+        let mut updated = (head.clone(), retired.clone());
+        let update = match &old_index.problem {
+            None => self.update_index(old_index, &mut updated.0, &mut updated.1).map(|()| true),
+            Some(_) => Ok(false),
+        };
+        match update {
+            Ok(true) => (head, retired) = updated,
+            // A page that was not looked at before may turn out to be damaged: that must not keep anybody from writing.
+            Ok(false) | Err(StoreError::Damaged { .. }) => self.rebuild_index(&mut head, &mut retired)?,
+            Err(error) => return Err(error),
         }
         retire(&*storage, &mut head, retired, self.now.div_euclid(1000), self.purge)?;
         Ok(head)
@@ -592,11 +645,17 @@ pub(crate) fn retire(
     now: i64,
     purge: bool,
 ) -> Result<usize> {
-    let in_use: FxHashSet<FileName> = head.packs.iter().map(PackRef::name).chain(index_files(head)).collect();
+    let mut in_use: FxHashSet<FileName> = head.packs.iter().map(PackRef::name).chain(index_files(head)).collect();
+    let files: Vec<FileName> = files.into_iter().filter(|name| !in_use.contains(name)).collect();
+    // A file that came back after it was retired, and goes again now, begins its grace anew.
+    head.retired.retain(|entry| entry.is_list || !files.contains(&entry.name));
+    in_use.extend(&files);
     let mut deleted = 0;
     let mut kept = Vec::new();
-    for entry in std::mem::take(&mut head.retired) {
-        if entry.at + GRACE_SECONDS > now && entry.at <= now {
+    for mut entry in std::mem::take(&mut head.retired) {
+        // A time to come is that of another clock, or of this one before it was set back: the grace begins anew.
+        entry.at = entry.at.min(now);
+        if entry.at.saturating_add(GRACE_SECONDS) > now {
             kept.push(entry);
             continue;
         }
@@ -616,14 +675,7 @@ pub(crate) fn retire(
     }
     head.retired = kept;
     let at = if purge { i64::MIN / 2 } else { now };
-    let listed: FxHashSet<FileName> = head.retired.iter().map(|entry| entry.name).collect();
-    head.retired.extend(
-        files.into_iter().filter(|name| !in_use.contains(name) && !listed.contains(name)).map(|name| Retired {
-            name,
-            at,
-            is_list: false,
-        }),
-    );
+    head.retired.extend(files.into_iter().map(|name| Retired { name, at, is_list: false }));
     if head.retired.len() > RETIRED_IN_HEAD {
         let (lists, singles): (Vec<_>, Vec<_>) =
             std::mem::take(&mut head.retired).into_iter().partition(|entry| entry.is_list);

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use crate::commit::Txn;
 use crate::error::{IoContext, StoreError};
 use crate::knowledge_base::KnowledgeBase;
-use crate::learn::{CHUNK_BYTES, CHUNK_DOCUMENTS, failed, foresee, stage};
+use crate::learn::{CHUNK_BYTES, CHUNK_DOCUMENTS, failed, stage};
 use crate::prepare::{FileState, Prepared, prepare};
 use crate::reports::{ImportError, ImportLine, ImportReport};
 use crate::request::{ImportOptions, NewAgent, NewSkill, Target, Text, Unlearn};
@@ -201,7 +201,7 @@ impl KnowledgeBase {
     ) -> std::result::Result<(T, u64), Abort<T>> {
         if dry_run {
             let snapshot = self.snapshot().map_err(Abort::Store)?;
-            let mut txn = Txn::new(&snapshot, self.now(), bytes);
+            let mut txn = Txn::dry(&snapshot, self.now());
             return Ok((stage(&mut txn)?, snapshot.head.generation));
         }
         let mut aborted = None;
@@ -310,7 +310,6 @@ fn apply(txn: &mut Txn<'_>, operation: &Operation, dry_run: bool) -> Result<Lear
         warnings: Vec::new(),
     };
     match operation {
-        Operation::Learn(prepared) if dry_run => foresee(txn, prepared),
         Operation::Learn(prepared) => stage(txn, prepared),
         Operation::Unlearn(target) => {
             let request = Unlearn { targets: vec![target.clone()], dry_run, purge: false };

@@ -81,7 +81,7 @@ impl KnowledgeBase {
                         reason: "is a folder with files in it",
                     });
                 }
-                if Self::has_packs(dir) {
+                if Self::has_packs(dir) && !dir.join("head").exists() {
                     let reason = "it is missing, but packs are there; `recover` finds what they hold".to_owned();
                     return Err(StoreError::NoHead { path: dir.to_owned(), reason });
                 }
@@ -160,7 +160,14 @@ impl KnowledgeBase {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // A pack may go between reading the head that names it and opening it; then the head has changed as well.
         for attempt in 0.. {
-            let Some(bytes) = self.storage.head()? else { return Err(self.no_head()) };
+            let Some(bytes) = self.storage.head()? else {
+                let error = self.no_head();
+                // Between the two looks another process may have created the base and written to it.
+                if attempt < 4 && matches!(error, StoreError::NoHead { .. }) && self.storage.head()?.is_some() {
+                    continue;
+                }
+                return Err(error);
+            };
             if let Some(snapshot) = &state.snapshot
                 && snapshot.head_bytes == bytes
             {
@@ -178,6 +185,18 @@ impl KnowledgeBase {
             return Ok(snapshot);
         }
         unreachable!("the loop returns")
+    }
+
+    /// Returns the database as of now, to write the next head on.
+    ///
+    /// Fails with [`StoreError::TooNew`] where a newer version has made it something that this one may only read.
+    pub(crate) fn writable_snapshot(&self) -> Result<Arc<Snapshot>> {
+        let snapshot = self.snapshot()?;
+        if !snapshot.writable {
+            let path = self.path.clone();
+            return Err(StoreError::TooNew { path, found: FORMAT + 1, supported: FORMAT });
+        }
+        Ok(snapshot)
     }
 
     fn open_snapshot(&self, head_bytes: Vec<u8>, before: Option<&Snapshot>) -> Result<Snapshot> {
@@ -240,11 +259,7 @@ impl KnowledgeBase {
     ) -> Result<(T, u64)> {
         let _lock = self.lock()?;
         loop {
-            let snapshot = self.snapshot()?;
-            if !snapshot.writable {
-                let path = self.path.clone();
-                return Err(StoreError::TooNew { path, found: FORMAT + 1, supported: FORMAT });
-            }
+            let snapshot = self.writable_snapshot()?;
             let mut txn = Txn::new(&snapshot, self.now(), expected);
             let result = stage(&mut txn)?;
             if txn.is_empty() {
@@ -284,20 +299,21 @@ impl KnowledgeBase {
     /// As [`KnowledgeBase::recover`], on any storage.
     pub fn recover_on(storage: Arc<dyn Storage>, options: Options) -> Result<Self> {
         let kb = Self::over(storage, options, false);
-        {
-            let _lock = kb.lock()?;
-            let old = kb.storage.head()?;
-            match old.as_deref().map(Head::decode) {
-                Some(Ok(_)) => return Ok(kb),
-                Some(Err(HeadError::TooNew(found))) => {
-                    return Err(StoreError::TooNew { path: kb.path, found, supported: FORMAT });
-                }
-                Some(Err(HeadError::Damaged(_))) | None => {}
+        let _lock = kb.lock()?;
+        let old = kb.storage.head()?;
+        match old.as_deref().map(Head::decode) {
+            Some(Ok(_)) => return Ok(kb),
+            Some(Err(HeadError::TooNew(found))) => {
+                return Err(StoreError::TooNew { path: kb.path, found, supported: FORMAT });
             }
-            let head = kb.head_from_packs()?;
-            kb.storage.swap_head(old.as_deref(), &head.encode())?;
+            Some(Err(HeadError::Damaged(_))) | None => {}
         }
-        kb.rebuild(&mut crate::request::Silent)?;
+        // The first head there is again has an index and totals: without these it would be no better than none.
+        let snapshot = kb.open_snapshot(kb.head_from_packs()?.encode(), None)?;
+        let (head, _) = kb.rebuilt(&snapshot, &mut crate::request::Silent)?;
+        if !kb.storage.swap_head(old.as_deref(), &head.encode())? {
+            return Err(StoreError::CannotCreate { path: kb.path, reason: "was recovered by another process" });
+        }
         Ok(kb)
     }
 
@@ -320,8 +336,14 @@ impl KnowledgeBase {
         live.sort_by_key(|pack| (pack.generations.1, pack.generations.0, pack.hash));
         let generation = live.iter().map(|pack| pack.generations.1).max().unwrap_or(0);
         let id = crate::record::key_of(&format!("{}\0recovered\0{generation}", self.path.display()));
-        // The analyser is given as none: the first commit makes index and totals anew.
-        Ok(Head { id, generation, packs: live, analyzer: 0, history: DEFAULT_HISTORY, ..Head::default() })
+        Ok(Head {
+            id,
+            generation,
+            packs: live,
+            analyzer: Analyzer::VERSION,
+            history: DEFAULT_HISTORY,
+            ..Head::default()
+        })
     }
 }
 

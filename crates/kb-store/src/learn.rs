@@ -36,8 +36,8 @@ impl KnowledgeBase {
     pub fn learn_dry(&self, text: &Text) -> Result<LearnReport> {
         let prepared = prepare(text, None, FileState::default())?;
         let snapshot = self.snapshot()?;
-        let txn = Txn::new(&snapshot, self.now(), 0);
-        Ok(report([foresee(&txn, &prepared)?], snapshot.head.generation, true))
+        let mut txn = Txn::dry(&snapshot, self.now());
+        Ok(report([stage(&mut txn, &prepared)?], snapshot.head.generation, true))
     }
 
     /// Learns many texts in bounded commits. A text that cannot be taken is one `failed` entry of the report; the
@@ -115,8 +115,8 @@ impl<'kb> Batch<'kb> {
         if !waiting.is_empty() {
             let done = if self.dry_run {
                 let snapshot = self.kb.snapshot()?;
-                let txn = Txn::new(&snapshot, self.kb.now(), 0);
-                let done: Result<Vec<_>> = waiting.iter().map(|(_, prepared)| foresee(&txn, prepared)).collect();
+                let mut txn = Txn::dry(&snapshot, self.kb.now());
+                let done: Result<Vec<_>> = waiting.iter().map(|(_, prepared)| stage(&mut txn, prepared)).collect();
                 (done?, snapshot.head.generation)
             } else {
                 self.kb.commit(bytes, |txn| waiting.iter().map(|(_, prepared)| stage(txn, prepared)).collect())?
@@ -172,22 +172,6 @@ pub(crate) fn stage(txn: &mut Txn<'_>, prepared: &Prepared) -> Result<LearnedDoc
     let learned = learned(&manifest, outcome);
     txn.put_manifest(manifest, Some(Arc::clone(&prepared.content)))?;
     Ok(learned)
-}
-
-/// Says what [`stage`] would do.
-pub(crate) fn foresee(txn: &Txn<'_>, prepared: &Prepared) -> Result<LearnedDocument> {
-    let (docid, old, _) = resolve(txn, prepared)?;
-    refuse_other_kind(&docid, old.as_ref())?;
-    if let Some(old) = &old
-        && is_unchanged(old, prepared)
-        && !(prepared.again && needs_repair(txn, old))
-    {
-        return Ok(unchanged(old));
-    }
-    let outcome = if old.is_some() { Outcome::Updated } else { Outcome::Added };
-    let mut manifest = prepared.manifest.clone();
-    manifest.docid = docid;
-    Ok(learned(&manifest, outcome))
 }
 
 /// Skills and agents are learned by operations of their own; a text does not take their place.

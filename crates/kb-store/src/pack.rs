@@ -8,7 +8,7 @@
 //! trailer          64 bytes
 //! ```
 //!
-//! A block holds at most 64 KiB of records, or one larger record alone. Sections lie in blocks of their own, in the
+//! A block holds at most 32 KiB of records, or one larger record alone. Sections lie in blocks of their own, in the
 //! order of their document, so that what is read together was packed together.
 //!
 //! **Invariant:** records of one kind lie in the order in which they were added, and a newer one of the same key comes
@@ -25,7 +25,7 @@ use crate::record::{Key, Kind, Record};
 use crate::storage::{Area, FileName, Object, Storage};
 
 const VERSION: u32 = 1;
-const BLOCK_LIMIT: usize = 64 << 10;
+const BLOCK_LIMIT: usize = 32 << 10;
 /// Blocks of manifests are smaller: a search unpacks one for each hit.
 const OTHER_LIMIT: usize = 16 << 10;
 /// A record larger than this is refused when it is written, and not believed when it is read.
@@ -153,10 +153,7 @@ impl PackWriter {
     }
 
     pub(crate) const fn extend_generations(&mut self, (from, to): (u64, u64)) {
-        self.generations = Some(match self.generations {
-            None => (from, to),
-            Some((a, b)) => (if from < a { from } else { a }, if to > b { to } else { b }),
-        });
+        self.generations = Some(widened(self.generations, (from, to)));
     }
 
     fn flush(&mut self, sections: bool) -> Result<(), StoreError> {
@@ -252,6 +249,8 @@ struct Salvaged {
     entries: Vec<Entry>,
     blocks: Vec<Range<u64>>,
     generations: (u64, u64),
+    /// Unverified.
+    replaces: Vec<[u8; 16]>,
 }
 
 impl Pack {
@@ -287,7 +286,7 @@ impl Pack {
 
     /// Returns the packs whose place this one took.
     pub(crate) fn replaces(&self) -> &[[u8; 16]] {
-        self.layout.as_ref().map_or(&[], |layout| layout.replaces.as_slice())
+        self.layout.as_ref().map_or_else(|_| &self.salvaged().replaces, |layout| &layout.replaces)
     }
 
     /// Returns the newest record of this key.
@@ -390,8 +389,8 @@ impl Pack {
         let layout = match &self.layout {
             Ok(layout) => layout,
             Err(damage) => {
-                problems.push((damage.clone(), Vec::new()));
-                return problems;
+                let is_lost = |entry: &Entry| self.record_in(entry, &Err(damage.clone())).is_err();
+                return vec![(damage.clone(), self.from((Kind(0), [0; 16])).filter(is_lost).collect())];
             }
         };
         let mut by_block: Vec<Entry> = self.from((Kind(0), [0; 16])).collect();
@@ -462,47 +461,84 @@ impl Pack {
         self.salvaged.get_or_init(|| self.salvage())
     }
 
-    /// Finds blocks by their headers and records by reading every block.
+    /// Finds the blocks, and the records by reading every block.
+    ///
+    /// Of a block that is damaged the directory is believed, unverified, as to what else was in it: a record that
+    /// cannot be read is still known to be there, and what a lost tombstone took away does not come back.
     fn salvage(&self) -> Salvaged {
-        let mut found = Salvaged::default();
-        let end = self.object.len();
-        let mut at = 0;
-        let mut generations: Option<(u64, u64)> = None;
-        while at + HEADER <= end {
-            let Some(range) = self.header_at(at, end) else {
-                at += 1;
+        let claims = Claims::read(&*self.object);
+        let mut claimed = claims.as_ref().map(|claims| claims.entries(&*self.object)).unwrap_or_default();
+        claimed.sort_by_key(|entry| (entry.block, entry.offset));
+        let blocks = self.find_blocks(claims.as_ref());
+        let mut found = Salvaged { blocks, ..Salvaged::default() };
+        let mut generations = None;
+        for (number, range) in found.blocks.iter().enumerate() {
+            let number = number as u32;
+            let first = claimed.partition_point(|entry| entry.block < number);
+            let claimed = claimed[first..].iter().take_while(|entry| entry.block == number);
+            if !self.is_sound(range) && claimed.clone().next().is_some() {
+                found.entries.extend(claimed);
+                generations = Some(widened(generations, claims.as_ref().map_or((0, 0), |claims| claims.generations)));
                 continue;
-            };
-            let number = found.blocks.len() as u32;
-            found.blocks.push(range.clone());
-            let bytes = self.unpack_raw(&range);
-            let mut offset = 0;
-            while let Ok((record, len)) = Record::decode(&bytes[offset..]) {
-                let Ok(short) = u16::try_from(offset) else { break };
-                let Record { kind, key, tombstone, generation, .. } = record;
-                found.entries.push(Entry { kind, key, tombstone, block: number, offset: short });
-                generations =
-                    Some(generations.map_or((generation, generation), |(a, b)| (a.min(generation), b.max(generation))));
-                offset += len;
             }
-            at = range.end;
-        }
-        // Numbers of blocks are those of the table, as long as no header is damaged; where one is, the table is asked.
-        if let Ok(layout) = &self.layout {
-            for entry in &mut found.entries {
-                let range = &found.blocks[entry.block as usize];
-                if let Some(number) = (0..layout.blocks).find(|&n| layout.block(n).is_ok_and(|(r, _)| r == *range)) {
-                    entry.block = number;
-                }
+            let bytes = self.unpack_raw(range);
+            let mut offset = 0;
+            while let Ok(at) = u16::try_from(offset)
+                && let Ok((record, len)) = Record::decode(&bytes[offset..])
+            {
+                let Record { kind, key, tombstone, generation, .. } = record;
+                found.entries.push(Entry { kind, key, tombstone, block: number, offset: at });
+                generations = Some(widened(generations, (generation, generation)));
+                offset += len;
             }
         }
         found.entries.sort_by_key(directory_order);
         found.generations = generations.unwrap_or((0, 0));
+        found.replaces = claims.map(|claims| claims.replaces(&*self.object)).unwrap_or_default();
         found
     }
 
+    /// Says whether a block matches the checksum in its header.
+    fn is_sound(&self, range: &Range<u64>) -> bool {
+        let checksum = self.object.bytes(range.start + 12..range.start + HEADER);
+        let packed = self.object.bytes(range.start + HEADER..range.end);
+        matches!((checksum, packed), (Ok(checksum), Ok(packed)) if crc32fast::hash(packed).to_le_bytes() == checksum)
+    }
+
+    /// Returns where the blocks lie, by number: one after another from the beginning, each as long as its header says
+    /// or, where that leads nowhere, as the table says.
+    fn find_blocks(&self, claims: Option<&Claims>) -> Vec<Range<u64>> {
+        let end = claims.map_or(self.object.len(), |claims| claims.table);
+        let leads_on = |at: u64| at == end || self.header_at(at, end).is_some();
+        let mut blocks: Vec<Range<u64>> = Vec::new();
+        let mut at = 0;
+        while at + HEADER <= end {
+            let by_header = self.header_at(at, end);
+            let by_table = claims
+                .and_then(|claims| claims.block(&*self.object, blocks.len() as u32))
+                .filter(|range| range.start == at);
+            let range = match (by_header, by_table) {
+                (Some(header), Some(table)) if header != table => {
+                    if leads_on(table.end) {
+                        table
+                    } else {
+                        header
+                    }
+                }
+                (Some(range), _) | (None, Some(range)) => range,
+                (None, None) => {
+                    at += 1;
+                    continue;
+                }
+            };
+            at = range.end;
+            blocks.push(range);
+        }
+        blocks
+    }
+
     fn header_at(&self, at: u64, end: u64) -> Option<Range<u64>> {
-        let header = self.object.bytes(at..at + HEADER).ok()?;
+        let header = self.object.bytes(at..at.checked_add(HEADER)?).ok()?;
         if header[..4] != BLOCK_MAGIC {
             return None;
         }
@@ -512,10 +548,8 @@ impl Pack {
     }
 
     fn unpack_leniently(&self, number: u32) -> Vec<u8> {
-        let range = match &self.layout {
-            Ok(layout) => layout.block(number).ok().map(|(range, _)| range),
-            Err(_) => self.salvaged().blocks.get(number as usize).cloned(),
-        };
+        let by_table = self.layout.as_ref().ok().and_then(|layout| layout.block(number).ok()).map(|(range, _)| range);
+        let range = by_table.or_else(|| self.salvaged().blocks.get(number as usize).cloned());
         range.map(|range| self.unpack_raw(&range)).unwrap_or_default()
     }
 
@@ -537,6 +571,57 @@ impl Pack {
             }
         }
         bytes
+    }
+}
+
+const fn widened(range: Option<(u64, u64)>, (from, to): (u64, u64)) -> (u64, u64) {
+    match range {
+        None => (from, to),
+        Some((a, b)) => (if from < a { from } else { a }, if to > b { to } else { b }),
+    }
+}
+
+/// What a pack says of its own parts, unverified: the trailer at least fits the file.
+struct Claims {
+    table: u64,
+    directory: u64,
+    replaced: u64,
+    end: u64,
+    generations: (u64, u64),
+}
+
+impl Claims {
+    fn read(object: &dyn Object) -> Option<Self> {
+        let len = crate::paged::payload_len(object.len())?;
+        let end = len.checked_sub(TRAILER)?;
+        let trailer = object.bytes(end..end + 40).ok()?;
+        let at = |i: usize| u64::from_le_bytes(trailer[i..i + 8].try_into().expect("eight bytes"));
+        let (table, directory, replaced) = (at(0), at(8), at(16));
+        let fits = table <= directory
+            && directory <= replaced
+            && replaced <= end
+            && (directory - table).is_multiple_of(TABLE_ENTRY)
+            && (replaced - directory).is_multiple_of(ENTRY)
+            && (end - replaced).is_multiple_of(16);
+        fits.then_some(Self { table, directory, replaced, end, generations: (at(24), at(32)) })
+    }
+
+    fn block(&self, object: &dyn Object, number: u32) -> Option<Range<u64>> {
+        let at = self.table + u64::from(number) * TABLE_ENTRY;
+        let entry = object.bytes(at..at + TABLE_ENTRY).ok().filter(|_| at + TABLE_ENTRY <= self.directory)?;
+        let start = u64::from_le_bytes(entry[..8].try_into().expect("eight bytes"));
+        let packed = u64::from(u32::from_le_bytes(entry[8..12].try_into().expect("four bytes")));
+        let stop = start.checked_add(HEADER + packed)?;
+        (stop <= self.table).then_some(start..stop)
+    }
+
+    fn entries(&self, object: &dyn Object) -> Vec<Entry> {
+        let bytes = object.bytes(self.directory..self.replaced).unwrap_or_default();
+        bytes.chunks_exact(ENTRY as usize).map(Entry::decode).collect()
+    }
+
+    fn replaces(&self, object: &dyn Object) -> Vec<[u8; 16]> {
+        object.bytes(self.replaced..self.end).unwrap_or_default().as_chunks().0.to_vec()
     }
 }
 

@@ -48,6 +48,22 @@ impl From<Damage> for StoreError {
     }
 }
 
+/// Returns how long the payload of a file of this length is; it follows from that alone.
+pub(crate) fn payload_len(total: u64) -> Option<u64> {
+    let rest = total.checked_sub(FOOTER)?;
+    let tables_of = |len: u64| {
+        let pages = len.div_ceil(PAGE);
+        pages * 4 + (pages * 4).div_ceil(PAGE) * 4
+    };
+    // More payload never takes fewer checksums, so the first guess is too long and each next one is nearer.
+    let mut len = rest;
+    while len + tables_of(len) > rest {
+        len = len.checked_sub((len + tables_of(len) - rest).div_ceil(2))?;
+    }
+    let candidates = len..=rest.min(len + 8);
+    candidates.into_iter().find(|&len| len + tables_of(len) == rest)
+}
+
 /// Writes a paged file and names it by its hash.
 pub(crate) struct PagedWriter {
     upload: io::BufWriter<Box<dyn Upload>>,
@@ -325,6 +341,16 @@ mod tests {
                 assert_eq!(offset, at as u64 / PAGE * PAGE);
             }
         }
+    }
+
+    #[test]
+    fn the_length_of_a_file_tells_that_of_its_payload() {
+        for len in (0..20_000).chain(4_190_000..4_200_000).chain([1 << 40, (1 << 40) + 1]) {
+            let pages = u64::div_ceil(len, PAGE);
+            let total = len + pages * 4 + (pages * 4).div_ceil(PAGE) * 4 + FOOTER;
+            assert_eq!(payload_len(total), Some(len));
+        }
+        assert_eq!(payload_len(FOOTER - 1), None);
     }
 
     #[test]

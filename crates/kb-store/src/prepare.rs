@@ -211,9 +211,14 @@ fn merge_tags(tags: &mut Vec<String>, more: &[String]) {
 /// whether its source has to be recorded to be found again.
 pub(crate) fn resolve(txn: &Txn<'_>, prepared: &Prepared) -> Result<(DocId, Option<Manifest>, bool)> {
     let source = prepared.manifest.source.as_ref().map(|source| source.name.as_str());
+    // Who asks for damage to be repaired is not held up by it.
+    let current = |docid: &DocId| match txn.manifest(docid) {
+        Err(StoreError::Damaged { .. }) if prepared.again => txn.snapshot.readable_manifest(docid),
+        other => other,
+    };
     match &prepared.wanted {
         Wanted::Given(docid) => {
-            let old = txn.manifest(docid)?;
+            let old = current(docid)?;
             // A source that was given a name of its own is found by that name the next time.
             let record = match source {
                 Some(source) => txn.document_of_source(source)?.as_ref() != Some(docid),
@@ -221,21 +226,29 @@ pub(crate) fn resolve(txn: &Txn<'_>, prepared: &Prepared) -> Result<(DocId, Opti
             };
             Ok((docid.clone(), old, record))
         }
-        Wanted::Title(docid) => Ok((docid.clone(), txn.manifest(docid)?, false)),
+        Wanted::Title(docid) => Ok((docid.clone(), current(docid)?, false)),
         Wanted::Source(docid) => {
             let is_ours = |manifest: &Manifest| manifest.source.as_ref().map(|s| s.name.as_str()) == source;
             if let Some(source) = source
                 && let Some(known) = txn.document_of_source(source)?
-                && let Some(old) = txn.manifest(&known)?.filter(is_ours)
+                && let Some(old) = current(&known)?.filter(is_ours)
             {
                 return Ok((known, Some(old), false));
             }
-            // Whose name is taken by another source gets a number, and is recorded under it.
+            // From the folder of the base a source is found by its own name; under any other it has to be recorded, so
+            // that it is the same document whatever folder is learned. A name that another source has gets a number.
+            let own = source.map(docid_from_path);
+            if let Some(own) = own.as_ref().filter(|own| *own != docid)
+                && let Some(old) = txn.manifest(own)?.filter(is_ours)
+            {
+                return Ok((own.clone(), Some(old), false));
+            }
             let mut candidate = docid.clone();
             for n in 2.. {
-                match txn.manifest(&candidate)? {
-                    None => return Ok((candidate.clone(), None, candidate != *docid)),
-                    Some(old) if is_ours(&old) => return Ok((candidate.clone(), Some(old), false)),
+                let record = own.as_ref() != Some(&candidate);
+                match current(&candidate)? {
+                    None => return Ok((candidate, None, record)),
+                    Some(old) if is_ours(&old) => return Ok((candidate, Some(old), record)),
                     Some(_) => candidate = docid_with_suffix(docid, n),
                 }
             }

@@ -8,6 +8,7 @@ use kb_core::{
     SectionInfo,
 };
 
+use crate::collect::kept_revisions;
 use crate::error::StoreError;
 use crate::index::Index;
 use crate::knowledge_base::{KnowledgeBase, time_text};
@@ -177,7 +178,7 @@ impl KnowledgeBase {
         if revisions.is_empty() {
             return Err(not_found(&snapshot, id));
         }
-        let kept = snapshot.head.history.max(1) as usize;
+        let kept = kept_revisions(&*snapshot.storage, &snapshot.head, None)?;
         let revisions = revisions
             .into_iter()
             .take(kept)
@@ -255,7 +256,9 @@ pub(crate) fn occurrences(snapshot: &Snapshot, id: SectionId) -> Result<Vec<(Man
     Ok(found)
 }
 
-fn documents_by_index(index: &Index, id: SectionId) -> Option<Vec<DocId>> {
+/// Returns the documents that hold a section, by docid, as far as the first half of its kbid tells; `None` without an
+/// index.
+pub(crate) fn documents_by_index(index: &Index, id: SectionId) -> Option<Vec<DocId>> {
     if index.problem.is_some() {
         return None;
     }

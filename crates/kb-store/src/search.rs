@@ -20,7 +20,7 @@ use crate::index::{Index, analyzer, markup_of, scan};
 use crate::knowledge_base::KnowledgeBase;
 use crate::manifest::{Manifest, Role, SectionEntry};
 use crate::prepare::hash16;
-use crate::read::type_names;
+use crate::read::{documents_by_index, type_names};
 use crate::request::Search;
 use crate::snapshot::Snapshot;
 
@@ -32,6 +32,8 @@ const SCAN_BYTES: u64 = 32 << 20;
 const MAX_QUERY: usize = 64 << 10;
 /// Length of a snippet in characters.
 const SNIPPET_CHARS: usize = 240;
+/// Other documents of a hit that are named.
+const ALSO_IN: usize = 10;
 /// A source larger than this is not read again to see whether it changed: its time and length speak for it.
 const MAX_SOURCE_CHECK: u64 = 16 << 20;
 
@@ -137,7 +139,7 @@ impl KnowledgeBase {
             highlights: excerpt.snippet.highlights,
             snippet_line: excerpt.snippet.line,
             more: more.collect(),
-            also_in: same_section(texts, section.kbid, &ranked.also_in),
+            also_in: same_section(texts, section.kbid, &ranked.docid, &ranked.also_in),
             stale: if check_source { self.staleness(&manifest) } else { None },
         }))
     }
@@ -289,12 +291,16 @@ fn unreadable(error: &SegmentError) -> StoreError {
     StoreError::Damaged { file: "index".to_owned(), offset: 0, kbid: None, detail: error.to_string() }
 }
 
-/// Keeps those documents that really hold this section: the index knows only the first half of a kbid.
-fn same_section(texts: &StoredTexts<'_>, id: SectionId, docids: &[String]) -> Vec<DocId> {
-    let holds = |docid: &&String| {
-        texts.manifest(docid).is_some_and(|manifest| manifest.sections.iter().any(|section| section.kbid == id))
+/// Returns other documents that hold this section. The index knows only the first half of a kbid, so the manifests are
+/// asked; without an index, those that were ranked are.
+fn same_section(texts: &StoredTexts<'_>, id: SectionId, docid: &str, ranked: &[String]) -> Vec<DocId> {
+    let known = texts.snapshot.index.get().and_then(|index| documents_by_index(index, id));
+    let candidates = known.unwrap_or_else(|| ranked.iter().filter_map(|docid| docid.parse().ok()).collect());
+    let holds = |other: &DocId| {
+        let manifest = texts.manifest(other.as_str());
+        manifest.is_some_and(|manifest| manifest.sections.iter().any(|section| section.kbid == id))
     };
-    docids.iter().filter(holds).filter_map(|docid| docid.parse().ok()).collect()
+    candidates.into_iter().filter(|other| other.as_str() != docid && holds(other)).take(ALSO_IN).collect()
 }
 
 /// The texts of a snapshot, with the manifests that were read for one answer.

@@ -151,18 +151,37 @@ impl Snapshot {
         }
     }
 
-    /// Returns the kept revisions of a document with their generations, the newest first.
-    pub(crate) fn revisions(&self, docid: &DocId) -> Result<Vec<(u64, Manifest)>> {
-        self.all(Kind::MANIFEST, &Manifest::key(docid))
-            .iter()
-            .map(|place| Ok((self.read(place)?.generation, self.manifest_at(place)?)))
-            .collect()
+    /// Returns the newest revision of a document that can be read, numbered as the newest there is.
+    pub(crate) fn readable_manifest(&self, docid: &DocId) -> Result<Option<Manifest>> {
+        for (lost, place) in (0..).zip(self.all(Kind::MANIFEST, &Manifest::key(docid))) {
+            if let Some(mut manifest) = readable(self.manifest_at(&place))? {
+                manifest.revision += lost;
+                return Ok(Some(manifest));
+            }
+        }
+        Ok(None)
     }
 
-    /// Calls `each` with every current manifest, in no particular order.
+    /// Returns the kept revisions of a document with their generations, the newest first. A damaged one is left out,
+    /// but for the newest.
+    pub(crate) fn revisions(&self, docid: &DocId) -> Result<Vec<(u64, Manifest)>> {
+        let mut revisions = Vec::new();
+        for (i, place) in self.all(Kind::MANIFEST, &Manifest::key(docid)).iter().enumerate() {
+            let manifest = match self.manifest_at(place) {
+                Err(StoreError::Damaged { .. }) if i > 0 => continue,
+                other => other?,
+            };
+            revisions.push((self.read(place)?.generation, manifest));
+        }
+        Ok(revisions)
+    }
+
+    /// Calls `each` with every current manifest that can be read, in no particular order: `check` names the others.
     pub(crate) fn each_manifest(&self, mut each: impl FnMut(Manifest) -> Result<()>) -> Result<()> {
         for place in self.current(Kind::MANIFEST) {
-            each(self.manifest_at(&place)?)?;
+            if let Some(manifest) = readable(self.manifest_at(&place))? {
+                each(manifest)?;
+            }
         }
         Ok(())
     }
@@ -212,6 +231,15 @@ impl Snapshot {
             }
         }
         Ok(bytes)
+    }
+}
+
+/// Turns damage into nothing: for those who go on with what is left.
+pub(crate) fn readable<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(StoreError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -4,6 +4,7 @@
 //! that another document lists, in its current revision or in a kept one, stays readable through it.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use kb_core::{DocId, DocumentKind, SectionId, UnlearnReport};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::commit::Txn;
 use crate::error::StoreError;
 use crate::knowledge_base::KnowledgeBase;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Role};
 use crate::request::{Target, Unlearn};
 use crate::snapshot::Snapshot;
 
@@ -47,7 +48,7 @@ impl KnowledgeBase {
             unlearn(txn, request)
         })?;
         if request.purge {
-            self.purge(&done.edited)?;
+            self.purge(&done)?;
         }
         done.generation = if request.purge { self.snapshot()?.head.generation } else { generation };
         Ok(done)
@@ -88,9 +89,12 @@ fn plan(txn: &Txn<'_>, targets: &[Target]) -> Result<Plan> {
             }
             Target::Tag(tag) => {
                 let wanted = tag.to_lowercase();
-                collect(txn, &mut removed, |m| m.tags.iter().any(|own| own.to_lowercase() == wanted))?;
+                let has_tag = |m: &Manifest| m.tags.iter().any(|own| own.to_lowercase() == wanted);
+                collect(txn, &mut removed, &format!("with the tag `{tag}`"), has_tag)?;
             }
-            Target::Source(source) => collect(txn, &mut removed, |m| is_from(m, source))?,
+            Target::Source(source) => {
+                collect(txn, &mut removed, &format!("from `{source}`"), |m| is_from(m, source))?;
+            }
         }
     }
     if !everywhere.is_empty() {
@@ -128,7 +132,7 @@ fn sort_out_sections(txn: &Txn<'_>, plan: &mut Plan) -> Result<()> {
     let mut candidates: FxHashSet<SectionId> = FxHashSet::default();
     for manifest in &plan.removed {
         candidates.extend(manifest.sections.iter().map(|section| section.kbid));
-        for older in txn.revisions(&manifest.docid)? {
+        for (_, older) in txn.revisions(&manifest.docid)? {
             candidates.extend(older.sections.iter().map(|section| section.kbid));
         }
     }
@@ -143,14 +147,15 @@ fn sort_out_sections(txn: &Txn<'_>, plan: &mut Plan) -> Result<()> {
     let edited: FxHashMap<&DocId, &FxHashSet<SectionId>> =
         plan.edited.iter().map(|(m, sections)| (&m.docid, sections)).collect();
     let mut shared = BTreeSet::new();
-    txn.each_revision(|manifest| {
-        if removed.contains(&manifest.docid) {
+    txn.each_revision(|kept| {
+        if removed.contains(&kept.manifest.docid) {
             return;
         }
-        let cut = edited.get(&manifest.docid);
-        for section in &manifest.sections {
-            if candidates.contains(&section.kbid) && !cut.is_some_and(|cut| cut.contains(&section.kbid)) {
-                shared.insert(section.kbid);
+        let cut = edited.get(&kept.manifest.docid);
+        for id in kept.manifest.sections.iter().map(|section| section.kbid) {
+            let is_asked = candidates.contains(&id) && !shared.contains(&id);
+            if is_asked && !cut.is_some_and(|cut| cut.contains(&id)) && kept.keeps(id, |id| txn.born(id)) {
+                shared.insert(id);
             }
         }
     })?;
@@ -165,6 +170,9 @@ fn apply(txn: &mut Txn<'_>, plan: &Plan) -> Result<()> {
     }
     for (manifest, sections) in &plan.edited {
         let mut next = without(manifest, sections);
+        for front in manifest.sections.iter().filter(|s| s.role == Role::FrontMatter && sections.contains(&s.kbid)) {
+            forget_front_matter(&mut next, &txn.text(front.kbid));
+        }
         next.revision += 1;
         next.updated = txn.now;
         txn.put_manifest(next, None)?;
@@ -210,26 +218,52 @@ fn without(manifest: &Manifest, sections: &FxHashSet<SectionId>) -> Manifest {
     next
 }
 
+/// Takes out of a manifest what was read from its front matter.
+fn forget_front_matter(manifest: &mut Manifest, text: &str) {
+    let front = kb_core::parse(text, &manifest.media_type);
+    if front.title.as_ref() == Some(&manifest.title) {
+        let heading = manifest.sections.iter().find_map(|section| section.heading.clone());
+        manifest.title = heading.unwrap_or_else(|| manifest.docid.to_string());
+    }
+    if front.description == manifest.description {
+        manifest.description = None;
+    }
+    manifest.tags.retain(|tag| !front.tags.contains(tag));
+    manifest.aliases.clear();
+    "{}".clone_into(&mut manifest.meta);
+    manifest.date = None;
+    manifest.warnings.retain(|warning| !warning.code.starts_with("front-matter"));
+}
+
+/// Adds every document that is wanted; that there is none is an error, as it is for an id.
 fn collect(
     txn: &Txn<'_>,
     removed: &mut FxHashMap<DocId, Manifest>,
-    mut wanted: impl FnMut(&Manifest) -> bool,
+    which: &str,
+    wanted: impl Fn(&Manifest) -> bool,
 ) -> Result<()> {
+    let mut any = false;
     txn.each_manifest(|manifest| {
         if wanted(&manifest) {
+            any = true;
             removed.insert(manifest.docid.clone(), manifest);
         }
         Ok(())
-    })
+    })?;
+    if any { Ok(()) } else { Err(StoreError::DocumentNotFound { id: which.to_owned(), near: Vec::new() }) }
 }
 
 /// Says whether a document comes from this source, or from below it where it is a folder.
 pub(crate) fn is_from(manifest: &Manifest, source: &str) -> bool {
     let folder = source.trim_end_matches('/');
     manifest.source.as_ref().is_some_and(|own| {
-        own.name == source
-            || own.name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/') || rest.is_empty())
-            || folder == "."
+        let is_below = match folder {
+            "" => source == "/" && own.name.starts_with('/'),
+            // The folder that holds the base: everything that is named from there.
+            "." => Path::new(&own.name).is_relative() && !own.name.contains("://"),
+            _ => own.name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/') || rest.is_empty()),
+        };
+        is_below || own.name == source
     })
 }
 

@@ -88,7 +88,13 @@ impl KnowledgeBase {
         let root_source = source_name(&root, &base);
         let given = given(request);
         let mut cache = StatCache::open(self.options.cache_dir.as_deref(), snapshot.head.id, &root_source, &given);
-        let mut seen: FxHashSet<String> = found.iter().map(|file| file.source.clone()).collect();
+        // What a prune would take is settled first: one that is refused leaves everything as it is.
+        let gone = if request.prune && root.is_dir() {
+            let seen = found.iter().map(|file| file.source.as_str()).chain(unreadable.iter().map(String::as_str));
+            self.gone_from(&snapshot, &root_source, &seen.collect(), &unreadable, request.prune_all)?
+        } else {
+            Vec::new()
+        };
         let mut read: Vec<(String, Stamp, i64, [u8; 16])> = Vec::new();
         for chunk in chunks(&found) {
             let mut changed = Vec::new();
@@ -111,17 +117,14 @@ impl KnowledgeBase {
             }
         }
         let mut done = batch.finish(observer)?;
-        if request.prune && root.is_dir() {
-            seen.extend(unreadable.iter().cloned());
-            let removed = self.prune(&root_source, &seen, &unreadable, request)?;
-            if !removed.is_empty() {
-                done.generation = self.snapshot()?.head.generation;
-                done.removed = removed.len();
-                for document in &removed {
-                    observer.document(document);
-                }
-                done.documents.extend(removed);
+        if !gone.is_empty() {
+            let removed = self.prune(&gone, request.dry_run)?;
+            done.generation = self.snapshot()?.head.generation;
+            done.removed = removed.len();
+            for document in &removed {
+                observer.document(document);
             }
+            done.documents.extend(removed);
         }
         if !request.dry_run {
             remember(cache, &read, &done);
@@ -133,6 +136,13 @@ impl KnowledgeBase {
     fn look(&self, file: &Found, request: &LearnPaths, snapshot: &Snapshot, cache: &StatCache) -> Result<Look> {
         // The time comes first: an edit after it shows in the stamp, or is known to be too close to tell.
         let now = milliseconds((self.options.clock)()).saturating_mul(1_000_000);
+        let base = if file.path.to_str().is_none() { self.base_folder() } else { PathBuf::new() };
+        let name = file.path.strip_prefix(&base).unwrap_or(&file.path);
+        if name.to_str().is_none() {
+            // As text it might be the name of another file, which would become its revision.
+            let reason = format!("the name `{}` is not UTF-8", name.as_os_str().as_encoded_bytes().escape_ascii());
+            return Err(StoreError::Invalid { field: "path", reason });
+        }
         let metadata = std::fs::metadata(&file.path).io("read", &file.path)?;
         if metadata.len() > MAX_FILE {
             let reason = format!("`{}` is larger than {} MiB", file.source, MAX_FILE >> 20);
@@ -150,15 +160,16 @@ impl KnowledgeBase {
         Ok(Look::Read(stamp, now))
     }
 
-    /// Removes documents learned from below a root whose file is gone.
-    fn prune(
+    /// Finds the documents learned from below a root whose file is gone.
+    fn gone_from(
         &self,
+        snapshot: &Snapshot,
         root: &str,
-        seen: &FxHashSet<String>,
+        seen: &FxHashSet<&str>,
         unreadable: &[String],
-        request: &LearnPaths,
-    ) -> Result<Vec<LearnedDocument>> {
-        let snapshot = self.snapshot()?;
+        prune_all: bool,
+    ) -> Result<Vec<Manifest>> {
+        let base = self.base_folder();
         let mut gone: Vec<Manifest> = Vec::new();
         let mut known = 0;
         snapshot.each_manifest(|manifest| {
@@ -166,25 +177,33 @@ impl KnowledgeBase {
             if is_file && is_from(&manifest, root) {
                 known += 1;
                 let name = &manifest.source.as_ref().expect("it was just looked at").name;
-                let is_unreadable = unreadable.iter().any(|folder| is_from(&manifest, folder));
-                if !seen.contains(name) && !is_unreadable {
+                let is_unreadable = || unreadable.iter().any(|folder| is_from(&manifest, folder));
+                // What the walk passed over may be there all the same: an image, a hidden file, an ignored one.
+                if !seen.contains(name.as_str()) && !is_unreadable() && is_gone(&base.join(name)) {
                     gone.push(manifest);
                 }
             }
             Ok(())
         })?;
-        if gone.is_empty() {
-            return Ok(Vec::new());
-        }
         let too_much = gone.len() == known || (gone.len() >= MANY && gone.len() * 2 > known);
-        if too_much && !request.prune_all {
+        if !gone.is_empty() && too_much && !prune_all {
             return Err(StoreError::PruneTooMuch { root: root.to_owned(), gone: gone.len(), known });
         }
         gone.sort_by(|a, b| a.docid.cmp(&b.docid));
+        Ok(gone)
+    }
+
+    fn prune(&self, gone: &[Manifest], dry_run: bool) -> Result<Vec<LearnedDocument>> {
         let targets = gone.iter().map(|manifest| Target::Document(manifest.docid.clone())).collect();
-        self.unlearn(&Unlearn { targets, dry_run: request.dry_run, purge: false })?;
+        self.unlearn(&Unlearn { targets, dry_run, purge: false })?;
         Ok(gone.iter().map(|manifest| learned(manifest, Outcome::Removed)).collect())
     }
+}
+
+/// Says whether a file is certainly not there, which no other error of the system says.
+fn is_gone(path: &Path) -> bool {
+    let error = path.symlink_metadata().err().map(|error| error.kind());
+    matches!(error, Some(std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory))
 }
 
 enum Look {

@@ -48,6 +48,25 @@ fn tokens_are_what_a_reader_would_copy() {
 }
 
 #[test]
+fn where_a_link_leads_inside_the_collection_is_not_text() {
+    for (text, expected) in [
+        ("[the size](../vector-class.md#size) of", &["the", "size", "of"][..]),
+        ("![plan](img/plan.png \"Harbour\")", &["plan", "Harbour"]),
+        ("[up](#top) [x](y.htm)", &["up", "x"]),
+        ("[docs](https://example.com/a)", &["docs", "https://example.com/a"]),
+        ("[me](mailto:a@b.org)", &["me", "mailto:a@b.org"]),
+        ("a[i](x) [this](int n) {}", &["a", "i", "x", "this", "int", "n"]),
+        ("[open](a/b", &["open", "a/b"]),
+        ("## <a name=\"push_back\"></a> push_back", &["push_back"]),
+        ("<a href=\"https://example.com\">x</a>", &["a", "href", "https://example.com", "x", "a"]),
+        ("<a name=", &["a", "name"]),
+    ] {
+        assert_eq!(raw(text, Markup::Markdown), expected, "{text}");
+    }
+    assert_eq!(raw("[a](b/c)", Markup::None), ["a", "b/c"]);
+}
+
+#[test]
 fn scripts_without_spaces_are_cut_in_pairs() {
     check_tokens("港口夜间", &["港口", "口夜", "夜间", "间"]);
     check_tokens("港", &["港"]);

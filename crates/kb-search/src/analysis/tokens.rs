@@ -6,7 +6,8 @@
 //! a question for one unit is answered by the terms that begin with it.
 //!
 //! Not tokens: the content of data URIs and what looks like base64; in Markdown and HTML the names of entities; in
-//! HTML tags with their attributes, comments, scripts and styles. In Markdown comments and tags are words: they
+//! Markdown the paths that links inside the collection lead to (an address with a scheme is words) and anchors without
+//! a text; in HTML tags with their attributes, comments, scripts and styles. In Markdown comments and tags are words: they
 //! cannot be told from prose about code without parsing it, and a note in a comment is worth finding.
 //!
 //! **Invariant:** tokens are slices of the text, in order; only the last unit of an unspaced run overlaps the token
@@ -42,9 +43,38 @@ impl<'t> Scanner<'t> {
                 Class::Ampersand if markup != Markup::None => self.entity_end(at),
                 Class::Angle if markup == Markup::Html => tags.end_of(at),
                 Class::Beyond => self.beyond(at, sink),
+                _ if byte == b']' && markup == Markup::Markdown => self.destination_end(at),
+                Class::Angle if markup == Markup::Markdown => self.anchor_end(at),
                 _ => at + 1,
             };
         }
+    }
+
+    /// If an anchor without a text stands at `at`, `<a name="x"></a>`, returns where it ends; else the next byte.
+    fn anchor_end(&self, at: usize) -> usize {
+        let rest = &self.bytes[at..self.bytes.len().min(at + MAX_TOKEN_BYTES)];
+        let opens = [&b"<a name="[..], b"<a id="].into_iter().any(|opening| rest.starts_with(opening));
+        if !opens {
+            return at + 1;
+        }
+        let end = rest.windows(5).position(|window| window == b"></a>");
+        end.filter(|&end| !rest[..end].contains(&b'\n')).map_or(at + 1, |end| at + end + 5)
+    }
+
+    /// If `](` and the path of a link inside the collection stand at `at`, returns where the path ends; else the next
+    /// byte. `[](x)` in a program is not one: a path has a slash, an anchor, or the ending of a page or a picture.
+    fn destination_end(&self, at: usize) -> usize {
+        let rest = &self.bytes[at + 1..];
+        if rest.first() != Some(&b'(') {
+            return at + 1;
+        }
+        let path = &rest[1..rest.len().min(MAX_TOKEN_BYTES)];
+        let path = &path[..path.iter().position(|byte| byte.is_ascii_whitespace() || *byte == b')').unwrap_or(0)];
+        let has = |part: &[u8]| path.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part));
+        let inside = path.first() == Some(&b'#')
+            || path.contains(&b'/')
+            || [&b".md"[..], b".htm", b".png", b".gif", b".jp", b".svg"].into_iter().any(has);
+        if inside && !has(b"://") && !has(b"mailto:") { at + 2 + path.len() } else { at + 1 }
     }
 
     /// Reads on from a joiner that is not inside a word: `--db`, `.NET`, `@scope/pkg` begin with one.

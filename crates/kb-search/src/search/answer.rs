@@ -1,11 +1,12 @@
 //! Takes a query through its stages and makes the answer.
 //!
-//! **Invariant:** a later stage speaks only where the earlier ones found nothing; what it dropped or read otherwise
-//! stands in the answer.
+//! **Invariant:** a later stage speaks only where the earlier ones found nothing, or after all that they found; what
+//! was dropped or read otherwise stands in the answer.
 
 use std::cmp::Reverse;
 
 use kb_core::{Correction, Mode, Stage, Verdict};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::collect::{Candidate, Collector};
 use super::evaluate::{Request, SCORE_UNIT, Scope};
@@ -26,8 +27,13 @@ const RERANKED: usize = 200;
 const COUNTED: u64 = 1000;
 /// Where the lists are no longer than this together, all documents are counted.
 const CHEAP: u64 = 20_000;
-/// Documents whose text is looked at.
-const TEXTS: usize = 50;
+/// Documents whose text is looked at for the forms of words.
+const TEXTS: usize = 10;
+/// Documents whose text is looked at for quoted phrases.
+const QUOTED_TEXTS: usize = 50;
+/// Where fewer documents than this hold all words, those that hold some follow. It does not hang on the page asked for,
+/// so that totals and pages agree.
+const FEW: usize = 10;
 /// Other sections of a hit.
 const MORE: usize = 5;
 /// Other documents of a hit.
@@ -94,6 +100,8 @@ struct Search<'a, S> {
 /// What a stage found.
 struct Found<'s> {
     stage: Stage,
+    /// Every word that is kept has to match.
+    all: bool,
     keep: Vec<bool>,
     request: Request,
     candidates: Vec<Candidate<'s>>,
@@ -110,6 +118,8 @@ struct Ranking<'s> {
     candidate: Candidate<'s>,
     look: Look,
     score: u32,
+    /// It does not hold all words, and comes after those that do.
+    filled: bool,
 }
 
 impl<S: Source> Search<'_, S> {
@@ -173,8 +183,13 @@ impl<S: Source> Search<'_, S> {
         let page_end = self.options.offset.saturating_add(self.options.limit);
         let mut keep = RERANKED.max(page_end.saturating_add(1));
         loop {
-            let found = self.stages(keep)?;
-            let (mut hits, duplicates) = self.collapse(self.rank(&found)?)?;
+            let mut found = self.stages(keep)?;
+            let (mut hits, mut duplicates) = self.collapse(self.rank(&found)?)?;
+            if self.options.mode == Mode::Auto && found.all && !found.full && hits.len() < FEW {
+                let mut ranking = self.rank(&found)?;
+                self.fill(&mut found, &mut ranking, keep)?;
+                (hits, duplicates) = self.collapse(ranking)?;
+            }
             if hits.len() <= page_end && found.full && duplicates > 0 && keep < 1 << 20 {
                 keep *= 4;
                 continue;
@@ -184,12 +199,30 @@ impl<S: Source> Search<'_, S> {
         }
     }
 
+    /// Adds the documents that hold some of the words after the few that hold all.
+    fn fill<'s>(
+        &'s self,
+        found: &mut Found<'s>,
+        ranking: &mut Vec<Ranking<'s>>,
+        limit: usize,
+    ) -> Result<(), SegmentError> {
+        let known = self.plan.wanted.iter().map(|planned| planned.known).collect();
+        let rest = self.collect(found.stage, known, false, limit)?;
+        let held: FxHashSet<&str> = ranking.iter().map(|ranking| ranking.candidate.docid.0).collect();
+        let others = self.rank(&rest)?.into_iter().filter(|ranking| !held.contains(ranking.candidate.docid.0));
+        ranking.extend(others.map(|other| Ranking { filled: true, ..other }));
+        (found.total, found.exact, found.full) = (rest.total, rest.exact, rest.full);
+        found.request = rest.request;
+        Ok(())
+    }
+
     /// Goes through the stages until one finds something.
     fn stages(&self, limit: usize) -> Result<Found<'_>, SegmentError> {
         let wanted = &self.plan.wanted;
         let all = vec![true; wanted.len()];
         let nothing = |keep: Vec<bool>| Found {
             stage: Stage::None,
+            all: false,
             keep,
             request: Request::default(),
             candidates: Vec::new(),
@@ -241,7 +274,7 @@ impl<S: Source> Search<'_, S> {
         }
         let (total, exact, full) = (collector.total, collector.is_exact(), collector.is_full());
         let candidates = collector.into_sorted();
-        Ok(Found { stage, keep, request, candidates, total: total.min(count), exact, full })
+        Ok(Found { stage, all, keep, request, candidates, total: total.min(count), exact, full })
     }
 
     /// Looks at the best candidates again, and orders them by the sum of both scores.
@@ -250,7 +283,7 @@ impl<S: Source> Search<'_, S> {
         let mut ranking: Vec<Ranking<'s>> = found
             .candidates
             .iter()
-            .map(|&candidate| Ranking { candidate, look: Look::default(), score: candidate.score })
+            .map(|&candidate| Ranking { candidate, look: Look::default(), score: candidate.score, filled: false })
             .collect();
         let best = ranking.len().min(RERANKED);
         let (best, _) = ranking.split_at_mut(best);
@@ -269,7 +302,7 @@ impl<S: Source> Search<'_, S> {
 
     /// Makes one hit of equal sections; returns how many were left out.
     fn collapse<'s>(&self, ranking: Vec<Ranking<'s>>) -> Result<(Vec<Distinct<'s>>, usize), SegmentError> {
-        let mut places: rustc_hash::FxHashMap<u64, usize> = rustc_hash::FxHashMap::default();
+        let mut places: FxHashMap<u64, usize> = FxHashMap::default();
         let mut hits: Vec<Distinct<'s>> = Vec::with_capacity(ranking.len());
         let mut duplicates = 0;
         for ranking in ranking {
@@ -297,7 +330,8 @@ impl<S: Source> Search<'_, S> {
             return 0;
         }
         let matcher = Matcher::new(self.query, &self.searcher.analyzer);
-        let count = hits.len().min(if quoted { TEXTS } else { 2 * self.options.limit.min(TEXTS / 2) });
+        // The same ones whatever page is asked for, so that pages follow each other.
+        let count = hits.len().min(if quoted { QUOTED_TEXTS } else { TEXTS });
         let before = hits.len();
         let rest = hits.split_off(count);
         hits.retain_mut(|(ranking, _, _)| {
@@ -325,7 +359,7 @@ impl<S: Source> Search<'_, S> {
             ranking.score = ranking.score.saturating_add((EXACT * bonus * SCORE_UNIT) as u32);
             true
         });
-        hits.sort_by_key(|(ranking, _, _)| (Reverse(ranking.score), ranking.candidate.docid.0));
+        hits.sort_by_key(|(ranking, _, _)| (ranking.filled, Reverse(ranking.score), ranking.candidate.docid.0));
         hits.extend(rest);
         before - hits.len()
     }
@@ -361,7 +395,7 @@ impl<S: Source> Search<'_, S> {
         Ok(Ranked {
             has_more,
             total: if gone { 0 } else { found.total.saturating_sub(dropped as u64) },
-            total_is_exact: found.exact && (dropped == 0 || found.total <= TEXTS as u64),
+            total_is_exact: found.exact && (dropped == 0 || found.total <= QUOTED_TEXTS as u64),
             stage: if gone { Stage::None } else { found.stage },
             verdict,
             dropped: self.plan.dropped(&found.keep),

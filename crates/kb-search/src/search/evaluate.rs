@@ -409,7 +409,7 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
                 while section - base < WINDOW && section != Cursor::<S>::END {
                     let index = (section - base) as usize;
                     if let Some(score) = list.score(self.scope.impacts, lengths.get(index))? {
-                        scores[index] += score;
+                        scores[index] = scores[index].saturating_add(score);
                         seen[index / 64] |= 1 << (index % 64);
                     }
                     section = list.cursor.advance()?;
@@ -432,7 +432,8 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
                         }
                         let list = &mut self.lists[other];
                         if list.cursor.seek(section)? == section {
-                            score += list.score(self.scope.impacts, lengths.get(index))?.unwrap_or(0);
+                            let more = list.score(self.scope.impacts, lengths.get(index))?.unwrap_or(0);
+                            score = score.saturating_add(more);
                         }
                     }
                     if score >= threshold && documents.admits(section, collector)? && !self.is_excluded(section)? {
@@ -540,7 +541,7 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
             if list.cursor.seek(section)? == section
                 && let Some(score) = list.score(self.scope.impacts, lengths)?
             {
-                sum = Some(sum.unwrap_or(0) + score);
+                sum = Some(score.saturating_add(sum.unwrap_or(0)));
             }
         }
         Ok(sum.or((!self.required.is_empty()).then_some(0)))

@@ -233,18 +233,28 @@ fn phrase<S: Source>(planned: &mut Planned, units: &[Unit], lexicon: &mut Lexico
     Ok(())
 }
 
-/// Reads a word as those that are near to it.
+/// Reads a word as those that are near to it. An identifier is read as one that is near, else each of its parts that
+/// is unknown is; if nothing is near, the parts that are known stand for it.
 fn correct<S: Source>(planned: &mut Planned, unit: &Unit, lexicon: &mut Lexicon<'_, S>) -> Result<(), SegmentError> {
-    let [term] = unit.terms.as_slice() else { return Ok(()) };
-    let near = lexicon.near(&term.text)?;
-    if near.is_empty() {
-        return Ok(());
+    let whole = unit.terms.iter().find(|term| matches!(term.kind, TermKind::Word | TermKind::Whole));
+    let mut near = whole.map_or_else(|| Ok(Vec::new()), |whole| lexicon.near(&whole.text))?;
+    if near.is_empty() && !planned.known {
+        for part in unit.terms.iter().filter(|term| term.kind == TermKind::Part) {
+            let number = lexicon.term(&part.text)?;
+            if lexicon.df(number) == 0 {
+                near.extend(lexicon.near(&part.text)?);
+            }
+        }
     }
-    let Shape::Any(terms) = &mut planned.shape else { return Ok(()) };
-    terms.extend(&near);
+    let parts: Vec<usize> = planned.scored.iter().map(|&(term, _)| term).collect();
     planned.scored.extend(near.iter().map(|&term| (term, NEAR_WEIGHT)));
-    if !planned.known {
-        planned.idf = NEAR_WEIGHT * near.iter().map(|&term| lexicon.terms[term].idf).fold(0.0, f32::max);
+    match &mut planned.shape {
+        Shape::Any(terms) => terms.extend(&near),
+        Shape::Aligned { .. } if planned.known => {}
+        shape @ Shape::Aligned { .. } => *shape = Shape::Any(if near.is_empty() { parts } else { near.clone() }),
+    }
+    if !planned.known && !planned.scored.is_empty() {
+        planned.idf = planned.scored.iter().map(|&(term, weight)| weight * lexicon.terms[term].idf).fold(0.0, f32::max);
         planned.anchor = near.first().copied().filter(|&anchor| placed(lexicon, anchor));
         planned.known = true;
         planned.near = near;

@@ -98,7 +98,8 @@ pub(super) fn look<S: Source>(
             look.adjacent |= u64::from(adjacent > 0) << index;
             let count = adjacent as f32 + 0.5 * near as f32;
             let weight = clauses[index].3.min(clauses[index - 1].3);
-            look.proximity += (PROXIMITY * weight * count * (K1 + 1.0) / (count + norm) * SCORE_UNIT) as u32;
+            let bonus = (PROXIMITY * weight * count * (K1 + 1.0) / (count + norm) * SCORE_UNIT) as u32;
+            look.proximity = look.proximity.saturating_add(bonus);
         }
         looks.push(look);
     }

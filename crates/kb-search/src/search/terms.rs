@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::OnceLock;
 
 use fst::Automaton;
 use fst::automaton::AlwaysMatch;
@@ -125,7 +126,7 @@ impl<'a, S: Source> Lexicon<'a, S> {
         let letters = text.chars().count();
         let Some(first) = text.chars().next().filter(|_| letters >= 4) else { return Ok(Vec::new()) };
         for distance in 1..=if letters < 8 { 1 } else { 2 } {
-            let within = Within(LevenshteinAutomatonBuilder::new(distance, true).build_dfa(text));
+            let within = Within(automata(distance).build_dfa(text));
             let mut found = BTreeMap::new();
             for segment in self.segments {
                 dictionary::search(&segment.0, &key(first.encode_utf8(&mut [0; 4])), &&within, &mut |key, record| {
@@ -174,6 +175,14 @@ fn most_frequent(found: BTreeMap<String, u64>, count: usize) -> Vec<String> {
     found.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     found.truncate(count);
     found.into_iter().map(|(text, _)| text).collect()
+}
+
+/// Returns what makes automata for this distance, swaps counting as one edit; it is made once, which takes a while.
+fn automata(distance: u8) -> &'static LevenshteinAutomatonBuilder {
+    static ONE: OnceLock<LevenshteinAutomatonBuilder> = OnceLock::new();
+    static TWO: OnceLock<LevenshteinAutomatonBuilder> = OnceLock::new();
+    let made = if distance == 1 { &ONE } else { &TWO };
+    made.get_or_init(|| LevenshteinAutomatonBuilder::new(distance, true))
 }
 
 /// Takes the keys of words near to a text.

@@ -53,7 +53,8 @@ fn texts(texts: &[&str]) -> Vec<TestDocument> {
 #[test]
 fn an_identifier_is_found_whole_first_and_by_its_parts() {
     let documents = texts(&["Ruling LAW-0077 adopted", "LAW memo", "0077 bolts", "call flush_ring_buffer()"]);
-    assert_eq!(docids(&ask(&documents, "LAW-0077", Mode::Auto)), ["d0"]);
+    assert_eq!(docids(&ask(&documents, "LAW-0077", Mode::Auto)), ["d0", "d1", "d2"]);
+    assert_eq!(docids(&ask(&documents, "LAW-0077", Mode::All)), ["d0"]);
     assert_eq!(docids(&ask(&documents, "\"LAW-0077\"", Mode::Auto)), ["d0"]);
     assert_eq!(docids(&ask(&documents, "law 0077", Mode::Auto))[0], "d0");
     for query in ["flush_ring_buffer", "ring buffer", "flush_ring", "\"ring buffer\""] {
@@ -160,23 +161,29 @@ fn characters_of_scripts_without_spaces_are_found() {
 
 #[test]
 fn pages_follow_each_other_without_gaps() {
-    let all: Vec<String> = (0..57).map(|i| format!("harbour {}", "pier ".repeat(i % 7))).collect();
+    let all: Vec<String> =
+        (0..57).map(|i| format!("{} {}", ["harbour", "harbours"][i % 2], "pier ".repeat(i % 7))).collect();
     let documents = texts(&all.iter().map(String::as_str).collect::<Vec<_>>());
     let query = parse("harbour pier", &analyzer());
-    let whole = SearchOptions { limit: 100, mode: Mode::Any, ..SearchOptions::default() };
-    let whole = searcher(&documents).search(&query, &whole, &Library(&[])).unwrap();
+    let whole = SearchOptions { limit: 100, ..SearchOptions::default() };
+    let whole = searcher(&documents).search(&query, &whole, &Library(&documents)).unwrap();
     let mut paged = Vec::new();
     loop {
-        let options = SearchOptions { limit: 3, offset: paged.len(), mode: Mode::Any, ..SearchOptions::default() };
-        let page = searcher(&documents).search(&query, &options, &Library(&[])).unwrap();
+        let options = SearchOptions { limit: 3, offset: paged.len(), ..SearchOptions::default() };
+        let page = searcher(&documents).search(&query, &options, &Library(&documents)).unwrap();
+        assert_eq!(page.total, whole.total);
         paged.extend(page.hits);
         if !page.has_more {
             break;
         }
     }
     assert_eq!(paged, whole.hits);
-    // Only seven texts differ.
-    assert_eq!((whole.hits.len(), whole.total), (7, 57));
+    // Twelve different texts hold both words: enough that those with one do not follow.
+    assert_eq!((whole.hits.len(), whole.total), (12, 48));
+    let few = &documents[..8];
+    let options = SearchOptions { limit: 2, ..SearchOptions::default() };
+    let page = searcher(few).search(&query, &options, &Library(few)).unwrap();
+    assert_eq!((page.total, page.has_more), (8, true), "the two without a pier follow");
 }
 
 /// What a section holds of a term.

@@ -5,7 +5,8 @@
 //! lock                    held by the one writer, and says who that is
 //! packs/HASH.pack         durable before the head names it
 //! index/HASH.idx          not synced: torn or missing, it is made again
-//! packs/tmp-…, index/tmp-…, tmp-head…    unfinished
+//! kb.toml                 settings, only ever read
+//! packs/tmp-…, index/tmp-…, tmp-…    unfinished
 //! ```
 //!
 //! **Invariant:** a durable file costs two syncs (itself, its folder), a swap of the head two more; so a commit of one
@@ -40,7 +41,14 @@ impl<F: Fs> LocalStorage<F> {
         for dir in [self.root.clone(), self.dir(Area::Packs), self.dir(Area::Index)] {
             self.fs.create_dir(&dir).io("create", &dir)?;
         }
-        self.fs.sync_dir(&self.root).io("sync", &self.root)
+        self.fs.sync_dir(&self.root).io("sync", &self.root)?;
+        // The new directory is itself a name in another; without it the base would be gone after a power cut.
+        let parent = match self.root.parent() {
+            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+            Some(parent) => parent,
+            None => return Ok(()),
+        };
+        self.fs.sync_dir(parent).io("sync", parent)
     }
 
     fn dir(&self, area: Area) -> PathBuf {
@@ -74,6 +82,14 @@ impl<F: Fs> LocalStorage<F> {
         }
     }
 
+    fn read_if_there(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.root.join(name);
+        match self.fs.read(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            other => other.io("read", &path).map(Some),
+        }
+    }
+
     fn read_lock_note(&self) -> Option<LockHolder> {
         let text = String::from_utf8(self.fs.read(&self.root.join("lock")).ok()?).ok()?;
         let mut parts = text.trim_end().splitn(3, '\t');
@@ -91,11 +107,11 @@ impl<F: Fs> Storage for LocalStorage<F> {
     }
 
     fn head(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        let path = self.root.join("head");
-        match self.fs.read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            other => other.io("read", &path).map(Some),
-        }
+        self.read_if_there("head")
+    }
+
+    fn settings(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read_if_there("kb.toml")
     }
 
     fn swap_head(&self, expected: Option<&[u8]>, new: &[u8]) -> Result<bool, StoreError> {
@@ -166,6 +182,13 @@ impl<F: Fs> Storage for LocalStorage<F> {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied && cfg!(windows) => Ok(false),
             Err(e) => Err(e).io("delete", &path),
         }
+    }
+
+    fn sync_deletes(&self) -> Result<(), StoreError> {
+        for dir in [self.dir(Area::Packs), self.dir(Area::Index)] {
+            self.fs.sync_dir(&dir).io("sync", &dir)?;
+        }
+        Ok(())
     }
 
     fn delete_unfinished(&self, name: &str) -> Result<(), StoreError> {

@@ -97,6 +97,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Replaces the head if it still is `expected` (`None`: absent), durably. `false` where another writer was first.
     fn swap_head(&self, expected: Option<&[u8]>, new: &[u8]) -> Result<bool, StoreError>;
 
+    /// Returns what a person wrote into `kb.toml`, or `None` where there is none.
+    fn settings(&self) -> Result<Option<Vec<u8>>, StoreError>;
+
     /// Opens a file; `None` where there is none of that name.
     fn open(&self, name: FileName) -> Result<Option<Arc<dyn Object>>, StoreError>;
 
@@ -108,6 +111,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
 
     /// Deletes a file. `false` where the system refuses for now; a file that is gone already is success.
     fn delete(&self, name: FileName) -> Result<bool, StoreError>;
+
+    /// Makes the deletes so far survive a power cut.
+    fn sync_deletes(&self) -> Result<(), StoreError>;
 
     /// Deletes an unfinished file as [`Listing::unfinished`] names it.
     fn delete_unfinished(&self, name: &str) -> Result<(), StoreError>;

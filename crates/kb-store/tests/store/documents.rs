@@ -137,7 +137,7 @@ fn packs_holding(base: &Base, content: &str) -> usize {
     files(base).filter(|bytes| unpacked(bytes).windows(needle.len()).any(|window| window == needle)).count()
 }
 
-fn files_holding(base: &Base, word: &str) -> usize {
+pub(crate) fn files_holding(base: &Base, word: &str) -> usize {
     let holds = |bytes: &[u8]| {
         let lower = bytes.to_ascii_lowercase();
         lower.windows(word.len()).any(|window| window == word.to_ascii_lowercase().as_bytes())
@@ -257,4 +257,22 @@ fn a_base_is_opened_as_it_was_left() {
     base.learn("a", "# A2\n");
     assert_eq!(other.document_bytes(&id("a")).expect("the next call sees it"), b"# A2\n");
     assert!(matches!(other.learn(&text("b", "x")), Err(StoreError::ReadOnly)));
+}
+
+#[test]
+fn revisions_beyond_those_kept_go_with_gc_and_kb_toml_says_how_many_are() {
+    let base = Base::new();
+    for n in 0..13 {
+        base.learn("a", &format!("# A\n\nnumber {n}\n"));
+    }
+    assert_eq!(base.kb.history(&id("a")).expect("there").revisions.len(), 10);
+    std::fs::write(base.database().join("kb.toml"), "history = 3\n").expect("writable");
+    assert_eq!(base.kb.history(&id("a")).expect("there").revisions.len(), 3);
+    let report = base.kb.gc(&Gc::default(), &mut Silent).expect("collected");
+    assert_eq!((report.revisions_removed, report.sections_removed), (10, 10));
+    assert!(base.kb.section_bytes(kbid("# A\n\nnumber 9\n")).is_err());
+    assert!(base.kb.section_bytes(kbid("# A\n\nnumber 10\n")).is_ok());
+    std::fs::write(base.database().join("kb.toml"), "histroy = 3\n").expect("writable");
+    assert!(matches!(base.kb.history(&id("a")), Err(StoreError::Invalid { field: "kb.toml", .. })));
+    assert!(base.problems().is_empty());
 }

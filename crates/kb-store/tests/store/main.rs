@@ -2,6 +2,19 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests write sources, and break files on purpose")]
 
+mod concurrency;
+mod crash;
+mod crash_fs;
+mod damage;
 mod documents;
+#[cfg(unix)]
+mod folders;
+mod fuzzing;
+mod history;
+mod hostile;
+mod importing;
+mod model;
+mod refusals;
 mod searching;
+mod skills;
 mod support;
