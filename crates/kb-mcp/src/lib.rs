@@ -21,6 +21,7 @@ mod connection;
 mod digest;
 mod dispatch;
 mod failure;
+mod install;
 mod lanes;
 mod outbox;
 mod prompts;
@@ -31,3 +32,4 @@ mod watch;
 mod wire;
 
 pub use connection::{Settings, serve};
+pub use install::{Entry, Host, InstallError};
