@@ -55,7 +55,7 @@ fn what_was_read_before_the_end_is_answered_the_unterminated_line_too() {
 fn a_cancelled_rebuild_gives_no_answer_and_leaves_the_index() {
     let mut client = Client::legacy(&json!({}));
     let base = open(&client.dir.path().join("kb"));
-    let texts = (0..3000).map(|n| kb_store::Text::markdown(format!("# Part {n}\n\nword{n} common\n")));
+    let texts = (0..8000).map(|n| kb_store::Text::markdown(format!("# Part {n}\n\nword{n} common\n")));
     base.learn_batch(&mut texts.into_iter(), &mut kb_store::Silent).unwrap();
     let before = base.generation().unwrap();
     let call = json!({"name": "rebuild", "arguments": {}, "_meta": {"progressToken": "t"}});
@@ -73,7 +73,7 @@ fn a_cancelled_rebuild_gives_no_answer_and_leaves_the_index() {
 fn the_end_of_the_input_cancels_maintenance() {
     let mut client = Client::legacy(&json!({}));
     let base = open(&client.dir.path().join("kb"));
-    let texts = (0..3000).map(|n| kb_store::Text::markdown(format!("# Part {n}\n\nword{n} common\n")));
+    let texts = (0..8000).map(|n| kb_store::Text::markdown(format!("# Part {n}\n\nword{n} common\n")));
     base.learn_batch(&mut texts.into_iter(), &mut kb_store::Silent).unwrap();
     let call = json!({"name": "rebuild", "arguments": {}, "_meta": {"progressToken": "t"}});
     let id = client.post("tools/call", call);
