@@ -39,16 +39,15 @@ pub(crate) fn complete(base: &KnowledgeBase, params: &Params) -> Result<Value, R
     Ok(json!({"completion": {"total": total, "hasMore": total > shown.len(), "values": shown}}))
 }
 
-/// Completes the name of a prompt that is not whole yet, or a value whose argument says what it is.
+/// Completes a value whose argument says what it is, or the name of a prompt. An unknown prompt has no values, which is
+/// no error: a client asks while its user types.
 fn prompt_argument(base: &KnowledgeBase, prompt: &str, argument: &str, value: &str) -> Result<Vec<String>, RpcError> {
-    let found = names(base, prompt)?;
-    let is_known = found.iter().any(|name| name == prompt) || base.agent_get(prompt).is_ok();
+    let is_known = || base.skill_get(prompt).is_ok() || base.agent_get(prompt.trim_start_matches("agent:")).is_ok();
     match argument {
-        "name" if !is_known => names(base, value),
-        _ if !is_known => Err(RpcError::params(format!("Prompt not found: {prompt}"))),
         "docid" | "doc" | "document" => docids(base, value),
         "kbid" | "section" => kbids(base, value),
         "skill" => skills(base, value),
+        "name" if !is_known() => names(base, value),
         _ => Ok(Vec::new()),
     }
 }

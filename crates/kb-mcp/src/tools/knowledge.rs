@@ -149,6 +149,9 @@ fn learn(call: &Call<'_>, arguments: &Arguments) -> Result<Answer, Failure> {
     if let Some(document) = report.documents.first() {
         answer["docid"] = to_value(&document.docid)?;
         answer["kbids"] = to_value(&document.kbids)?;
+        if let Some(first) = document.kbids.first() {
+            answer["kbid"] = to_value(first)?;
+        }
     }
     if let Some(described) = described {
         answer["described"] = described;
