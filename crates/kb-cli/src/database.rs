@@ -22,7 +22,7 @@ const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Where databases are found and how they are opened.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Databases {
     named: Option<PathBuf>,
     wait: Duration,
@@ -55,6 +55,11 @@ impl Databases {
             )
             .with_hint("`kb init` makes one here; `--db DIR` or KBDB_DIR names another")
         })
+    }
+
+    /// Returns the directory that `--db` or `KBDB_DIR` names.
+    pub(crate) fn named(&self) -> Option<&Path> {
+        self.named.as_deref()
     }
 
     /// Returns where `kb init` makes a database: the named place, else `.kbdb` in the working directory.
@@ -97,6 +102,18 @@ impl Databases {
             attempt += 1;
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// Opens or makes the database that an MCP server serves. It waits for other writers in short steps, between which
+    /// the server looks whether the call still matters.
+    pub(crate) fn open_to_serve(&self, path: &Path) -> Result<(KnowledgeBase, bool), StoreError> {
+        let serving = Self { wait: kb_mcp::Settings::LOCK_WAIT, ..self.clone() };
+        serving.open_or_create(path)
+    }
+
+    /// Returns how long a writer waits for others.
+    pub(crate) fn wait(&self) -> Duration {
+        self.wait
     }
 
     /// Returns where the database for a folder that is searched without set-up lies: in the user's cache folder.

@@ -149,6 +149,12 @@ impl KnowledgeBase {
         &self.path
     }
 
+    /// Returns the generation of the last commit, of this process or another. Costs one read of a small file while
+    /// nothing was committed, so it may be asked every second.
+    pub fn generation(&self) -> Result<u64> {
+        Ok(self.snapshot()?.head.generation)
+    }
+
     /// Returns the database as of now. One that was taken before is taken again while nothing was committed.
     pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

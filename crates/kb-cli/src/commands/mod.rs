@@ -15,6 +15,7 @@ mod init;
 mod learn;
 mod list;
 mod man;
+mod mcp;
 mod rebuild;
 mod retrieve;
 mod search;
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     Export(export::Args),
     Completions(completions::Args),
     Man(man::Args),
+    Mcp(mcp::Args),
 }
 
 /// Runs a command.
@@ -94,6 +96,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<Exit, Failu
         Command::Export(args) => export::run(&args, context),
         Command::Completions(args) => completions::run(&args, context),
         Command::Man(args) => man::run(&args, context),
+        Command::Mcp(args) => mcp::run(&args, context),
     }
 }
 

@@ -6,6 +6,7 @@
 mod harness;
 mod ids;
 mod learning;
+mod mcp;
 mod readme;
 mod searching;
 mod skills;

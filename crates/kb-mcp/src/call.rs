@@ -1,0 +1,141 @@
+//! One request on its way: what a handler may know of it and of the client.
+//!
+//! **Invariant:** a write waits for other writers no longer than it was told to, and stops waiting as soon as the
+//! request is cancelled or the input ends.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use kb_store::{KnowledgeBase, Observer, Progress, StoreError};
+use serde_json::{Map, Value, json};
+
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::wire::notification;
+
+/// The least time between two notices of progress.
+const PROGRESS_PACE: Duration = Duration::from_millis(100);
+
+/// The era of the protocol that a request belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Era {
+    /// Opened by `initialize`.
+    Legacy,
+    /// 2026-07-28: each request says what its client can do.
+    Modern {
+        /// The client's capabilities.
+        capabilities: Value,
+        /// The least level of log messages that this request asks for.
+        log_level: Option<String>,
+    },
+}
+
+impl Era {
+    pub(crate) const fn is_modern(&self) -> bool {
+        matches!(self, Self::Modern { .. })
+    }
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    /// The id as the client gave it.
+    pub(crate) id: Value,
+    /// What it calls: the method, or the tool.
+    pub(crate) name: String,
+    /// It only reads, or can be stopped at any moment without loss.
+    pub(crate) can_be_left: bool,
+    is_cancelled: AtomicBool,
+    is_answered: AtomicBool,
+}
+
+impl Ticket {
+    pub(crate) fn new(id: Value, name: String, can_be_left: bool) -> Self {
+        Self { id, name, can_be_left, is_cancelled: AtomicBool::new(false), is_answered: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Says, once, that the answer may be given.
+    pub(crate) fn claim_answer(&self) -> bool {
+        !self.is_answered.swap(true, Ordering::SeqCst)
+    }
+}
+
+/// What a handler is given beside its arguments.
+pub(crate) struct Call<'c> {
+    pub(crate) connection: &'c Connection,
+    pub(crate) ticket: &'c Ticket,
+    pub(crate) era: &'c Era,
+    /// The token for notices of progress, where the client wants them.
+    pub(crate) progress_token: Option<Value>,
+    /// What the client answered to a result that asked for input.
+    pub(crate) input: Map<String, Value>,
+}
+
+impl Call<'_> {
+    /// Returns the base, to read.
+    pub(crate) fn base(&self) -> &KnowledgeBase {
+        self.connection.base()
+    }
+
+    /// Says whether the caller no longer waits.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.ticket.is_cancelled() || self.connection.is_closing()
+    }
+
+    /// Writes to the base, waiting for other writers.
+    pub(crate) fn write<T>(
+        &self,
+        mut operation: impl FnMut(&KnowledgeBase) -> Result<T, StoreError>,
+    ) -> Result<T, Failure> {
+        let started = Instant::now();
+        loop {
+            match operation(self.base()) {
+                // The base itself waits for a moment only: see `Settings::wait`.
+                Err(StoreError::Busy { holder, .. }) => {
+                    let waited = started.elapsed();
+                    if waited >= self.connection.wait() || self.is_stopped() {
+                        return Err(StoreError::Busy { holder, waited }.into());
+                    }
+                }
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    /// Returns what tells the client how a long operation goes on, and stops it when it is cancelled.
+    pub(crate) fn observer(&self) -> Progressing<'_> {
+        Progressing { call: self, last: 0, told: None }
+    }
+}
+
+/// Tells the client how far an operation is.
+pub(crate) struct Progressing<'c> {
+    call: &'c Call<'c>,
+    last: u64,
+    told: Option<Instant>,
+}
+
+impl Observer for Progressing<'_> {
+    fn progress(&mut self, progress: &Progress<'_>) -> bool {
+        let is_due = self.told.is_none_or(|told| told.elapsed() >= PROGRESS_PACE);
+        if let Some(token) = self.call.progress_token.as_ref().filter(|_| is_due) {
+            // Progress has to rise from notice to notice, even where a new phase counts anew.
+            self.last = progress.done.max(self.last + 1);
+            self.told = Some(Instant::now());
+            let mut params = json!({"progressToken": token, "progress": self.last, "message": progress.phase});
+            if let Some(total) = progress.total.filter(|total| *total >= self.last) {
+                params["total"] = total.into();
+            }
+            self.call.connection.outbox().put(&notification("notifications/progress", &params));
+        }
+        !self.call.is_stopped()
+    }
+}

@@ -1,0 +1,254 @@
+//! From a method to what answers it.
+//!
+//! **Invariant:** a method that an era does not have is -32601 to that era; parameters that do not fit a known method
+//! are -32602. What touches the base runs on a lane, so that the thread that reads never waits for it.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+
+use crate::activity::ids;
+use crate::call::{Call, Era, Ticket};
+use crate::completion::complete;
+use crate::connection::{Connection, LaneName};
+use crate::failure::Failure;
+use crate::prompts;
+use crate::protocol::{LOG_LEVELS, discover_result, initialize_result, opening, tools};
+use crate::resources::{self, internal, no_cursor, uri_of};
+use crate::tools::arguments::{Arguments, nearest, shown};
+use crate::tools::{Answer, Kind, TOOLS, Tool, call_result};
+use crate::wire::{METHOD_NOT_FOUND, Params, RpcError};
+
+/// A handler that reads the base.
+type Reader = fn(&Connection, &Params, &Era) -> Result<Value, RpcError>;
+
+/// How a method is answered.
+enum Route {
+    /// At once, by what is known without the base.
+    AtOnce(fn(&Connection, &Params) -> Result<Value, RpcError>),
+    Read(Reader),
+    Tool,
+    Listen,
+}
+
+/// Returns the method under the name that does not go away, and how it is answered.
+fn route(method: &str, is_modern: bool) -> Option<(&'static str, Route)> {
+    let both: &[(&'static str, Route)] = &[
+        ("tools/list", Route::AtOnce(|_, params| no_cursor(params).map(|()| tools()))),
+        ("tools/call", Route::Tool),
+        ("prompts/list", Route::Read(list_prompts)),
+        ("prompts/get", Route::Read(|connection, params, _| prompts::get(connection.base(), params))),
+        ("resources/list", Route::AtOnce(|_, params| no_cursor(params).map(|()| json!({"resources": []})))),
+        (
+            "resources/templates/list",
+            Route::AtOnce(|_, params| no_cursor(params).map(|()| json!({"resourceTemplates": resources::templates()}))),
+        ),
+        (
+            "resources/read",
+            Route::Read(|connection, params, era| resources::read(connection.base(), params, era.is_modern())),
+        ),
+        ("completion/complete", Route::Read(|connection, params, _| complete(connection.base(), params))),
+        ("skills/list", Route::Read(|connection, params, _| resources::list_skills(connection.base(), params))),
+        ("skills/get", Route::Read(|connection, params, _| resources::get_skill(connection.base(), params))),
+    ];
+    let legacy: &[(&'static str, Route)] = &[
+        ("initialize", Route::AtOnce(initialize)),
+        ("ping", Route::AtOnce(|_, _| Ok(json!({})))),
+        ("logging/setLevel", Route::AtOnce(set_level)),
+        ("resources/subscribe", Route::Read(subscribe)),
+        ("resources/unsubscribe", Route::Read(unsubscribe)),
+        ("roots/list", Route::AtOnce(|connection, _| Ok(roots(connection)))),
+    ];
+    let modern: &[(&'static str, Route)] =
+        &[("server/discover", Route::AtOnce(|_, _| Ok(discover_result()))), ("subscriptions/listen", Route::Listen)];
+    let of_era = if is_modern { modern } else { legacy };
+    let (name, route) = both.iter().chain(of_era).find(|(name, _)| *name == method)?;
+    let route = match route {
+        Route::AtOnce(handler) => Route::AtOnce(*handler),
+        Route::Read(handler) => Route::Read(*handler),
+        Route::Tool => Route::Tool,
+        Route::Listen => Route::Listen,
+    };
+    Some((name, route))
+}
+
+impl Connection {
+    /// Answers a request, or has it answered.
+    pub(crate) fn request(self: &Arc<Self>, id: Value, method: &str, params: Params) {
+        let era = match self.era(method, &params) {
+            Ok(era) => era,
+            Err(error) => return self.reply(&id, method, &Era::Legacy, Err(error)),
+        };
+        let Some((method, route)) = route(method, era.is_modern()) else {
+            let error = RpcError::new(METHOD_NOT_FOUND, format!("there is no method `{}`", shown(method)));
+            return self.reply(&id, method, &era, Err(error));
+        };
+        match route {
+            Route::AtOnce(handler) => self.reply(&id, method, &era, handler(self, &params)),
+            Route::Read(handler) => {
+                let ticket = Ticket::new(id, method.to_owned(), true);
+                self.run(LaneName::Read, ticket, method, era, move |connection, _, era| {
+                    handler(connection, &params, era).map(Some)
+                });
+            }
+            Route::Tool => self.tool(id, params, era),
+            Route::Listen => {
+                let wanted = params.get("notifications").cloned().unwrap_or_default();
+                if !wanted.is_object() {
+                    let error = RpcError::params("`notifications` is missing or not an object");
+                    return self.reply(&id, method, &era, Err(error));
+                }
+                let ticket = Ticket::new(id, method.to_owned(), true);
+                self.run(LaneName::Read, ticket, method, era, move |connection, ticket, _| {
+                    let watch = &connection.watch;
+                    watch
+                        .listen(connection.base(), connection.outbox(), &ticket.id, &wanted)
+                        .map(|()| None)
+                        .map_err(|error| internal(&error))
+                });
+            }
+        }
+    }
+
+    /// Has a tool called.
+    fn tool(self: &Arc<Self>, id: Value, mut params: Params, era: Era) {
+        let method = "tools/call";
+        let (tool, fields) = match wanted(&mut params) {
+            Ok(wanted) => wanted,
+            Err(error) => return self.reply(&id, method, &era, Err(error)),
+        };
+        let asks_client = fields.get("describe").is_some_and(|value| *value != false && !value.is_null());
+        let lane = match tool.kind {
+            kind if kind.is_maintenance() || asks_client => LaneName::Slow,
+            Kind::Read => LaneName::Read,
+            _ => LaneName::Write,
+        };
+        let can_be_left = !tool.kind.writes() || tool.kind.is_maintenance();
+        let ticket = Ticket::new(id, tool.name.to_owned(), can_be_left);
+        self.run(lane, ticket, method, era, move |connection, ticket, era| {
+            let progress_token = params.get("_meta").and_then(|meta| meta.get("progressToken"));
+            let progress_token = progress_token.filter(|token| crate::wire::is_id(token)).cloned();
+            let input = match params.remove("inputResponses") {
+                Some(Value::Object(input)) => input,
+                _ => Map::new(),
+            };
+            let call = Call { connection, ticket, era, progress_token, input };
+            Ok(Some(connection.call(tool, &call, fields)))
+        });
+    }
+
+    /// Calls a tool, and tells of it who has to know.
+    fn call(&self, tool: &Tool, call: &Call<'_>, fields: Map<String, Value>) -> Value {
+        let began = Instant::now();
+        let mut named = ids(&fields);
+        let outcome = Arguments::new(tool.parameters, fields).and_then(|arguments| (tool.handler)(call, &arguments));
+        if let Ok(Answer::Whole(answer)) = &outcome {
+            if tool.kind.writes() {
+                self.tell_of_change(call.era, answer);
+            }
+            named.extend(answer.as_object().map(ids).unwrap_or_default());
+            named.sort();
+            named.dedup();
+        }
+        let word = outcome.as_ref().map_or_else(|failure| failure.code, |_| "ok");
+        if let Some(log) = &self.activity {
+            log.call(tool.name, &named, word, began.elapsed());
+        }
+        match &outcome {
+            Err(Failure { code, message, .. }) => {
+                self.log(call.era, "warning", &json!({"tool": tool.name, "code": code, "message": message}));
+            }
+            Ok(_) if tool.kind.is_maintenance() => {
+                let milliseconds = began.elapsed().as_millis() as u64;
+                self.log(call.era, "info", &json!({"tool": tool.name, "milliseconds": milliseconds}));
+            }
+            Ok(_) => self.log(call.era, "debug", &json!({"tool": tool.name})),
+        }
+        call_result(outcome)
+    }
+
+    /// Has the watch look soon, where a call may have changed what somebody listens to.
+    fn tell_of_change(&self, era: &Era, answer: &Value) {
+        let begins = |id: &Value| id.as_str().is_some_and(|id| id.starts_with("skill-") || id.starts_with("agent-"));
+        let is_of_prompts =
+            answer.get("docid").is_some_and(begins) || answer["documents"].as_array().into_iter().flatten().any(begins);
+        if is_of_prompts {
+            self.watch.touch_prompts(!era.is_modern());
+        } else if self.watch.has_resources() {
+            self.watch.poke();
+        }
+    }
+}
+
+/// Returns the tool and the arguments that a call names.
+fn wanted(params: &mut Params) -> Result<(&'static Tool, Map<String, Value>), RpcError> {
+    let Some(name) = params.get("name").and_then(Value::as_str) else {
+        return Err(RpcError::params("`name` is missing or not a string"));
+    };
+    let Some(tool) = Tool::named(name) else {
+        let names: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
+        let hint = nearest(name, &names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        return Err(RpcError::params(format!("Unknown tool: {}{hint}", shown(name))));
+    };
+    match params.remove("arguments") {
+        None | Some(Value::Null) => Ok((tool, Map::new())),
+        Some(Value::Object(fields)) => Ok((tool, fields)),
+        Some(_) => Err(RpcError::params("`arguments` is not an object")),
+    }
+}
+
+fn initialize(connection: &Connection, params: &Params) -> Result<Value, RpcError> {
+    let opening = opening(params)?;
+    let result = initialize_result(&opening.version);
+    let mut session = connection.session();
+    session.version = Some(opening.version);
+    session.capabilities = opening.capabilities;
+    Ok(result)
+}
+
+fn set_level(connection: &Connection, params: &Params) -> Result<Value, RpcError> {
+    let level = params.get("level").and_then(Value::as_str);
+    let at = level.and_then(|level| LOG_LEVELS.iter().position(|known| *known == level));
+    let at = at.ok_or_else(|| RpcError::params(format!("`level` is none of {}", LOG_LEVELS.join(", "))))?;
+    connection.session().log_level = Some(at);
+    Ok(json!({}))
+}
+
+fn list_prompts(connection: &Connection, params: &Params, era: &Era) -> Result<Value, RpcError> {
+    if !era.is_modern() {
+        connection.watch.follow_prompts(connection.base()).map_err(|error| internal(&error))?;
+    }
+    prompts::list(connection.base(), params)
+}
+
+fn subscribe(connection: &Connection, params: &Params, _: &Era) -> Result<Value, RpcError> {
+    let uri = uri_of(params)?;
+    connection.watch.subscribe(connection.base(), uri).map_err(|error| internal(&error))?;
+    Ok(json!({}))
+}
+
+fn unsubscribe(connection: &Connection, params: &Params, _: &Era) -> Result<Value, RpcError> {
+    connection.watch.unsubscribe(uri_of(params)?);
+    Ok(json!({}))
+}
+
+/// Returns the database directory as the one root.
+fn roots(connection: &Connection) -> Value {
+    let path = connection.base().path();
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut uri = "file://".to_owned();
+    let text = path.to_string_lossy().replace('\\', "/");
+    if !text.starts_with('/') {
+        uri.push('/');
+    }
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~:".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            let _ = write!(uri, "%{byte:02X}");
+        }
+    }
+    json!({"roots": [{"uri": uri, "name": "kb"}]})
+}

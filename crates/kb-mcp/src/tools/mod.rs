@@ -1,0 +1,137 @@
+//! The 17 tools: their names, what they say of themselves, and which handler answers.
+//!
+//! **Invariant:** names, parameters and annotations are a contract; a parameter may be added, none is renamed. A
+//! handler parses, calls one operation of [`kb_store::KnowledgeBase`], and gives its result as it is.
+
+mod agents;
+pub(crate) mod arguments;
+mod describe;
+mod knowledge;
+mod maintenance;
+mod reading;
+pub(crate) mod schema;
+mod skills;
+
+use serde_json::{Value, json};
+
+use self::arguments::Arguments;
+use self::schema::{Parameter, Shape, object, result};
+use crate::call::Call;
+use crate::failure::Failure;
+
+/// Where a tool's calls are run, and what they do to the base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Reads, and is soon done.
+    Read,
+    /// Adds; the same again changes nothing.
+    Add,
+    /// Takes away; the same again changes nothing.
+    Remove,
+    /// Reads the whole base.
+    Check,
+    /// Takes away what nothing needs.
+    Collect,
+    /// Makes the index anew.
+    Rebuild,
+}
+
+impl Kind {
+    /// Says whether a call may take so long that it gets a lane of its own.
+    pub(crate) const fn is_maintenance(self) -> bool {
+        matches!(self, Self::Check | Self::Collect | Self::Rebuild)
+    }
+
+    /// Says whether a call may commit.
+    pub(crate) const fn writes(self) -> bool {
+        !matches!(self, Self::Read | Self::Check)
+    }
+}
+
+/// A tool.
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) description: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) parameters: &'static [Parameter],
+    pub(crate) result: &'static [(&'static str, Shape)],
+    pub(crate) handler: fn(&Call<'_>, &Arguments) -> Result<Answer, Failure>,
+}
+
+/// What a tool answers.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// One value, as text and as structured content.
+    Whole(Value),
+    /// A list as text, and the object that holds it as structured content.
+    List { items: Value, whole: Value },
+    /// Not yet: the client is asked for something first.
+    NeedsInput(Value),
+}
+
+/// The tools, in the order in which they are listed.
+pub(crate) static TOOLS: &[&Tool] = &[
+    &knowledge::SEARCH,
+    &knowledge::LEARN,
+    &knowledge::UNLEARN,
+    &reading::RETRIEVE,
+    &reading::CONTENT,
+    &maintenance::STATUS,
+    &maintenance::CHECK,
+    &maintenance::GC,
+    &maintenance::REBUILD,
+    &skills::LEARN,
+    &skills::LIST,
+    &skills::GET,
+    &skills::DELETE,
+    &agents::CREATE,
+    &agents::LIST,
+    &agents::GET,
+    &agents::DELETE,
+];
+
+impl Tool {
+    /// Returns the tool of this name.
+    pub(crate) fn named(name: &str) -> Option<&'static Self> {
+        TOOLS.iter().copied().find(|tool| tool.name == name)
+    }
+
+    /// Returns the tool as `tools/list` shows it.
+    pub(crate) fn definition(&self) -> Value {
+        let hints = json!({
+            "readOnlyHint": !self.kind.writes(),
+            "destructiveHint": matches!(self.kind, Kind::Remove | Kind::Collect),
+            "idempotentHint": !matches!(self.kind, Kind::Collect | Kind::Rebuild),
+            "openWorldHint": false,
+        });
+        json!({
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": object(self.parameters),
+            "outputSchema": result(self.result),
+            "annotations": hints,
+        })
+    }
+}
+
+/// Returns the result of a call.
+pub(crate) fn call_result(outcome: Result<Answer, Failure>) -> Value {
+    let (text, whole, is_error) = match outcome {
+        Ok(Answer::Whole(value)) => (value.to_string(), value, false),
+        Ok(Answer::List { items, whole }) => (items.to_string(), whole, false),
+        Ok(Answer::NeedsInput(requests)) => return json!({"resultType": "input_required", "inputRequests": requests}),
+        Err(failure) => {
+            let value = failure.to_value();
+            (value.to_string(), value, true)
+        }
+    };
+    json!({"content": [{"type": "text", "text": text}], "structuredContent": whole, "isError": is_error})
+}
+
+/// Returns a report of the base as JSON.
+fn to_value(report: &impl serde::Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(report)
+        .map_err(|error| Failure::new("internal", format!("the result cannot be shown: {error}")))
+}
