@@ -1,6 +1,6 @@
 //! Takes a query through its stages and makes the answer.
 //!
-//! **Invariant:** a later stage speaks only where the earlier ones found nothing, or after all that they found; what
+//! **Invariant:** a later stage speaks only where the earlier ones found little, and ranks lower what holds less; what
 //! was dropped or read otherwise stands in the answer.
 
 use std::cmp::Reverse;
@@ -31,9 +31,11 @@ const CHEAP: u64 = 20_000;
 const TEXTS: usize = 10;
 /// Most candidates whose text is looked at for quoted phrases.
 const QUOTED_TEXTS: usize = 800;
-/// Where fewer documents than this hold all words, those that hold some follow. It does not hang on the page asked for,
+/// Where fewer documents than this hold all words, those that hold some are ranked among them. It does not hang on the page asked for,
 /// so that totals and pages agree.
 const FEW: usize = 10;
+/// What a section that holds none of the words would lose of its score, if it were found.
+const COVERAGE: f64 = 0.5;
 /// Other sections of a hit.
 const MORE: usize = 5;
 /// Other documents of a hit.
@@ -126,8 +128,6 @@ struct Ranking<'s> {
     candidate: Candidate<'s>,
     look: Look,
     score: u32,
-    /// It does not hold all words, and comes after those that do.
-    filled: bool,
 }
 
 impl<S: Source> Search<'_, S> {
@@ -193,7 +193,9 @@ impl<S: Source> Search<'_, S> {
         loop {
             let mut found = self.stages(keep)?;
             let (mut hits, mut duplicates) = self.collapse(self.rank(&found)?)?;
-            if self.options.mode == Mode::Auto && found.all && !found.full && hits.len() < FEW {
+            // Without required clauses, all is any.
+            let narrow = found.all && !found.request.required.is_empty();
+            if self.options.mode == Mode::Auto && narrow && !found.full && hits.len() < FEW {
                 let mut ranking = self.rank(&found)?;
                 self.fill(&mut found, &mut ranking, keep)?;
                 (hits, duplicates) = self.collapse(ranking)?;
@@ -208,7 +210,8 @@ impl<S: Source> Search<'_, S> {
         }
     }
 
-    /// Adds the documents that hold some of the words after the few that hold all.
+    /// Adds the documents that hold some of the words to the few that hold all. Of both the best are ordered by score
+    /// times [`Self::coverage`], the others follow.
     fn fill<'s>(
         &'s self,
         found: &mut Found<'s>,
@@ -218,11 +221,32 @@ impl<S: Source> Search<'_, S> {
         let known = self.plan.wanted.iter().map(|planned| planned.known).collect();
         let rest = self.collect(found.stage, known, false, limit)?;
         let held: FxHashSet<&str> = ranking.iter().map(|ranking| ranking.candidate.docid.0).collect();
-        let others = self.rank(&rest)?.into_iter().filter(|ranking| !held.contains(ranking.candidate.docid.0));
-        ranking.extend(others.map(|other| Ranking { filled: true, ..other }));
+        let mut others = self.rank(&rest)?;
+        let far = others.split_off(others.len().min(RERANKED));
+        let behind = ranking.split_off(ranking.len().min(RERANKED));
+        let is_new = |other: &Ranking<'_>| !held.contains(other.candidate.docid.0);
+        ranking.extend(others.into_iter().filter(is_new));
+        for ranking in &mut *ranking {
+            ranking.score = (f64::from(ranking.score) * self.coverage(&ranking.look)) as u32;
+        }
+        ranking.sort_unstable_by_key(|ranking| (Reverse(ranking.score), ranking.candidate.docid.0));
+        ranking.extend(behind);
+        ranking.extend(far.into_iter().filter(is_new));
         (found.total, found.exact, found.full) = (rest.total, rest.exact, rest.full);
         found.request = rest.request;
         Ok(())
+    }
+
+    /// Returns 1 for a section that holds all known words, less by up to [`COVERAGE`] for one that holds a part of them
+    /// by idf.
+    fn coverage(&self, look: &Look) -> f64 {
+        let (mut held, mut all) = (0.0, 0.0);
+        for (index, planned) in self.plan.wanted.iter().enumerate().take(64).filter(|(_, planned)| planned.known) {
+            let weight = f64::from(planned.idf.max(0.01));
+            all += weight;
+            held += if look.matched >> index & 1 == 1 { weight } else { 0.0 };
+        }
+        1.0 - COVERAGE * (1.0 - held / f64::max(all, 0.01))
     }
 
     /// Goes through the stages until one finds something.
@@ -292,7 +316,7 @@ impl<S: Source> Search<'_, S> {
         let mut ranking: Vec<Ranking<'s>> = found
             .candidates
             .iter()
-            .map(|&candidate| Ranking { candidate, look: Look::default(), score: candidate.score, filled: false })
+            .map(|&candidate| Ranking { candidate, look: Look::default(), score: candidate.score })
             .collect();
         let best = ranking.len().min(RERANKED);
         let (best, _) = ranking.split_at_mut(best);
@@ -358,7 +382,7 @@ impl<S: Source> Search<'_, S> {
         }
         looked.all = !quoted || standing.len() <= TEXTS;
         let first = standing.len().min(TEXTS);
-        let key = |(ranking, _, _): &Distinct<'_>| (ranking.filled, Reverse(ranking.score));
+        let key = |(ranking, _, _): &Distinct<'_>| Reverse(ranking.score);
         standing[..first]
             .sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.0.candidate.docid.0.cmp(b.0.candidate.docid.0)));
         if !quoted {
@@ -375,12 +399,15 @@ impl<S: Source> Search<'_, S> {
         let (docid, section) = (ranking.candidate.docid.0, ranking.candidate.section.0);
         let Ok(position) = segment.place(ranking.candidate.ordinal, section) else { return Some(0) };
         let Some((markup, text)) = texts.text(docid, position) else { return Some(0) };
-        let mut forms = matcher.look(&text, markup, Field::Body).forms;
+        // Stop words are wanted where they are quoted, or there are no others.
+        let stop = self.plan.wanted.iter().any(|planned| planned.stop);
+        let look = if stop { Matcher::look } else { Matcher::look_for_telling };
+        let mut forms = look(matcher, &text, markup, Field::Body).forms;
         let in_text = |forms: &[Option<Form>], index: usize| forms[index] >= Some(Form::Folded);
         if self.plan.wanted.iter().any(|planned| planned.quoted && !in_text(&forms, planned.index))
             && let Some(title) = texts.title(docid)
         {
-            let titled = matcher.look(&title, crate::Markup::None, Field::Title).forms;
+            let titled = look(matcher, &title, crate::Markup::None, Field::Title).forms;
             forms.iter_mut().zip(titled).for_each(|(form, titled)| *form = (*form).max(titled));
         }
         let mut bonus = 0.0;
