@@ -72,6 +72,8 @@ pub struct Matcher {
     by_term: FxHashMap<String, Vec<usize>>,
     prefixes: Vec<(String, usize)>,
     heads: Heads,
+    /// Those of clauses that are not stop words alone; empty if there are only such.
+    telling: Heads,
 }
 
 #[derive(Debug, Clone)]
@@ -119,6 +121,7 @@ impl Matcher {
             by_term: FxHashMap::default(),
             prefixes: Vec::new(),
             heads: Heads::default(),
+            telling: Heads::default(),
         };
         for clause in &query.clauses {
             let (units, stop): (&[Unit], bool) = match &clause.kind {
@@ -126,11 +129,12 @@ impl Matcher {
                 ClauseKind::Phrase(units) => (units, units.iter().all(|unit| unit.stop)),
                 ClauseKind::Prefix(_) => (&[], false),
             };
-            let units = units.iter().map(|unit| matcher.wanted_unit(&unit.raw)).collect();
+            let units = units.iter().map(|unit| matcher.wanted_unit(&unit.raw, stop)).collect();
             let mut direct = Vec::new();
             if let ClauseKind::Prefix(prefix) = &clause.kind {
                 let needle = matcher.needle(prefix.clone(), String::new());
                 matcher.heads.add_prefix(prefix);
+                matcher.telling.add_prefix(prefix);
                 matcher.prefixes.push((prefix.clone(), needle));
                 direct.push(needle);
             }
@@ -152,6 +156,7 @@ impl Matcher {
         if clause < self.clauses.len() && !term.is_empty() {
             let needle = self.needle(String::new(), String::new());
             self.heads.add(term);
+            self.telling.add(term);
             self.by_term.entry(term.to_owned()).or_default().push(needle);
             self.clauses[clause].direct.push(needle);
         }
@@ -159,11 +164,26 @@ impl Matcher {
 
     /// Looks for the clauses that may stand in this field.
     pub fn look(&self, text: &str, markup: Markup, field: Field) -> Findings {
-        let sightings = self.sightings(text, markup);
+        self.findings(&self.sightings(text, markup, &self.heads), field)
+    }
+
+    /// Looks as [`Self::look`] does, but for stop words only where nothing else is found: their forms are missing
+    /// otherwise.
+    pub(crate) fn look_for_telling(&self, text: &str, markup: Markup, field: Field) -> Findings {
+        if !self.telling.is_empty() {
+            let findings = self.findings(&self.sightings(text, markup, &self.telling), field);
+            if findings.places.iter().any(|place| !self.clauses[place.clause].stop) {
+                return findings;
+            }
+        }
+        self.look(text, markup, field)
+    }
+
+    fn findings(&self, sightings: &[Vec<Sighting>], field: Field) -> Findings {
         let mut findings = Findings { forms: vec![None; self.clauses.len()], ..Findings::default() };
         for (index, clause) in self.clauses.iter().enumerate() {
             if clause.field.is_none_or(|wanted| wanted == field) {
-                let places = self.places(index, &sightings);
+                let places = self.places(index, sightings);
                 findings.forms[index] = places.iter().map(|place| place.form).max();
                 if !clause.excluded {
                     findings.places.extend(places);
@@ -192,7 +212,7 @@ impl Matcher {
         self.needles.len() - 1
     }
 
-    fn wanted_unit(&mut self, raw: &str) -> WantedUnit {
+    fn wanted_unit(&mut self, raw: &str, stop: bool) -> WantedUnit {
         let mut forms = Vec::new();
         let analyzer = self.analyzer.clone();
         let width = analyzer.each_form(raw, &mut |kind, offset, range, form| {
@@ -205,6 +225,9 @@ impl Matcher {
             let needle = self.needle(form.clone(), typed);
             let term = analyzer.stem(form);
             self.heads.add(&term);
+            if !stop {
+                self.telling.add(&term);
+            }
             self.by_term.entry(term).or_default().push(needle);
             match kind {
                 TermKind::Part => unit.parts.push((needle, offset)),
@@ -215,7 +238,7 @@ impl Matcher {
     }
 
     /// Returns where each needle stands, in order.
-    fn sightings(&self, text: &str, markup: Markup) -> Vec<Vec<Sighting>> {
+    fn sightings(&self, text: &str, markup: Markup, heads: &Heads) -> Vec<Vec<Sighting>> {
         let mut sightings: Vec<Vec<Sighting>> = vec![Vec::new(); self.needles.len()];
         let mut count = 0;
         let mut position = 0;
@@ -223,7 +246,7 @@ impl Matcher {
             if count >= MAX_PLACES {
                 return;
             }
-            if !self.heads.may_match(raw.text) {
+            if !heads.may_match(raw.text) {
                 // What cannot match keeps the others apart; how far is all the same.
                 position += 1;
                 return;
@@ -397,6 +420,10 @@ impl Heads {
                 _ => 2,
             },
         );
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ascii.is_empty() && self.beyond.is_empty()
     }
 
     fn add_prefix(&mut self, prefix: &str) {

@@ -63,7 +63,7 @@ pub fn snippet(text: &str, markup: Markup, matcher: &Matcher, first_line: u32, m
 
 /// Returns the line, from `first_line`, with the most of the words, in the part that a snippet of usual length shows.
 pub fn best_line(text: &str, markup: Markup, matcher: &Matcher, first_line: u32) -> u32 {
-    let places = matcher.look(text, markup, Field::Body).places;
+    let places = matcher.look_for_telling(text, markup, Field::Body).places;
     let stretch = best_stretch(text, &places, matcher, 200);
     stretch.map_or(first_line, |stretch| line_at(text, best_place(text, &places[stretch], matcher), first_line))
 }
@@ -74,7 +74,7 @@ fn line_at(text: &str, byte: usize, first_line: u32) -> u32 {
 }
 
 fn excerpt(text: &str, markup: Markup, matcher: &Matcher, max_chars: usize, line_of: impl Fn(usize) -> u32) -> Excerpt {
-    let places = matcher.look(text, markup, Field::Body).places;
+    let places = matcher.look_for_telling(text, markup, Field::Body).places;
     let stretch = best_stretch(text, &places, matcher, max_chars);
     let core = stretch.as_ref().map_or(0..0, |stretch| {
         let places = &places[stretch.clone()];

@@ -1,6 +1,6 @@
 //! Takes a query through its stages and makes the answer.
 //!
-//! **Invariant:** a later stage speaks only where the earlier ones found nothing, or after all that they found; what
+//! **Invariant:** a later stage speaks only where the earlier ones found little, and ranks lower what holds less; what
 //! was dropped or read otherwise stands in the answer.
 
 use std::cmp::Reverse;
@@ -9,9 +9,9 @@ use kb_core::{Correction, Mode, Stage, Verdict};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::collect::{Candidate, Collector};
-use super::evaluate::{Request, SCORE_UNIT, Scope};
+use super::evaluate::{Matches, Request, SCORE_UNIT, Scope};
 use super::filter::{self, DocumentSet};
-use super::plan::Plan;
+use super::plan::{Plan, Planned};
 use super::rerank::{self, Look};
 use super::terms::Lexicon;
 use super::{Ranked, RankedHit, RankedSection, SearchOptions, Searcher, Texts};
@@ -29,11 +29,13 @@ const COUNTED: u64 = 1000;
 const CHEAP: u64 = 20_000;
 /// Documents whose text is looked at for the forms of words.
 const TEXTS: usize = 10;
-/// Documents whose text is looked at for quoted phrases.
-const QUOTED_TEXTS: usize = 50;
-/// Where fewer documents than this hold all words, those that hold some follow. It does not hang on the page asked for,
+/// Most candidates whose text is looked at for quoted phrases.
+const QUOTED_TEXTS: usize = 800;
+/// Where fewer documents than this hold all words, those that hold some are ranked among them. It does not hang on the page asked for,
 /// so that totals and pages agree.
 const FEW: usize = 10;
+/// What a section that holds none of the words would lose of its score, if it were found.
+const COVERAGE: f64 = 0.5;
 /// Other sections of a hit.
 const MORE: usize = 5;
 /// Other documents of a hit.
@@ -110,6 +112,14 @@ struct Found<'s> {
     full: bool,
 }
 
+/// What came of a look at the texts.
+struct Looked {
+    /// Candidates without a quoted phrase.
+    dropped: u64,
+    /// No candidate was left out, so the total is as exact as it was.
+    all: bool,
+}
+
 /// A hit to be: its rank, the first bits of its kbid, and the other documents that hold the section.
 type Distinct<'s> = (Ranking<'s>, u64, Vec<String>);
 
@@ -118,8 +128,6 @@ struct Ranking<'s> {
     candidate: Candidate<'s>,
     look: Look,
     score: u32,
-    /// It does not hold all words, and comes after those that do.
-    filled: bool,
 }
 
 impl<S: Source> Search<'_, S> {
@@ -185,21 +193,25 @@ impl<S: Source> Search<'_, S> {
         loop {
             let mut found = self.stages(keep)?;
             let (mut hits, mut duplicates) = self.collapse(self.rank(&found)?)?;
-            if self.options.mode == Mode::Auto && found.all && !found.full && hits.len() < FEW {
+            // Without required clauses, all is any.
+            let narrow = found.all && !found.request.required.is_empty();
+            if self.options.mode == Mode::Auto && narrow && !found.full && hits.len() < FEW {
                 let mut ranking = self.rank(&found)?;
                 self.fill(&mut found, &mut ranking, keep)?;
                 (hits, duplicates) = self.collapse(ranking)?;
             }
-            if hits.len() <= page_end && found.full && duplicates > 0 && keep < 1 << 20 {
+            let looked = self.exact(&mut hits, page_end, texts);
+            let again = duplicates > 0 && keep < 1 << 20 || looked.dropped > 0 && keep < QUOTED_TEXTS;
+            if hits.len() <= page_end && found.full && again {
                 keep *= 4;
                 continue;
             }
-            let dropped = self.exact(&mut hits, texts);
-            return self.answer(&found, hits, dropped);
+            return self.answer(&found, hits, &looked);
         }
     }
 
-    /// Adds the documents that hold some of the words after the few that hold all.
+    /// Adds the documents that hold some of the words to the few that hold all. Of both the best are ordered by score
+    /// times [`Self::coverage`], the others follow.
     fn fill<'s>(
         &'s self,
         found: &mut Found<'s>,
@@ -209,11 +221,32 @@ impl<S: Source> Search<'_, S> {
         let known = self.plan.wanted.iter().map(|planned| planned.known).collect();
         let rest = self.collect(found.stage, known, false, limit)?;
         let held: FxHashSet<&str> = ranking.iter().map(|ranking| ranking.candidate.docid.0).collect();
-        let others = self.rank(&rest)?.into_iter().filter(|ranking| !held.contains(ranking.candidate.docid.0));
-        ranking.extend(others.map(|other| Ranking { filled: true, ..other }));
+        let mut others = self.rank(&rest)?;
+        let far = others.split_off(others.len().min(RERANKED));
+        let behind = ranking.split_off(ranking.len().min(RERANKED));
+        let is_new = |other: &Ranking<'_>| !held.contains(other.candidate.docid.0);
+        ranking.extend(others.into_iter().filter(is_new));
+        for ranking in &mut *ranking {
+            ranking.score = (f64::from(ranking.score) * self.coverage(&ranking.look)) as u32;
+        }
+        ranking.sort_unstable_by_key(|ranking| (Reverse(ranking.score), ranking.candidate.docid.0));
+        ranking.extend(behind);
+        ranking.extend(far.into_iter().filter(is_new));
         (found.total, found.exact, found.full) = (rest.total, rest.exact, rest.full);
         found.request = rest.request;
         Ok(())
+    }
+
+    /// Returns 1 for a section that holds all known words, less by up to [`COVERAGE`] for one that holds a part of them
+    /// by idf.
+    fn coverage(&self, look: &Look) -> f64 {
+        let (mut held, mut all) = (0.0, 0.0);
+        for (index, planned) in self.plan.wanted.iter().enumerate().take(64).filter(|(_, planned)| planned.known) {
+            let weight = f64::from(planned.idf.max(0.01));
+            all += weight;
+            held += if look.matched >> index & 1 == 1 { weight } else { 0.0 };
+        }
+        1.0 - COVERAGE * (1.0 - held / f64::max(all, 0.01))
     }
 
     /// Goes through the stages until one finds something.
@@ -283,7 +316,7 @@ impl<S: Source> Search<'_, S> {
         let mut ranking: Vec<Ranking<'s>> = found
             .candidates
             .iter()
-            .map(|&candidate| Ranking { candidate, look: Look::default(), score: candidate.score, filled: false })
+            .map(|&candidate| Ranking { candidate, look: Look::default(), score: candidate.score })
             .collect();
         let best = ranking.len().min(RERANKED);
         let (best, _) = ranking.split_at_mut(best);
@@ -323,50 +356,77 @@ impl<S: Source> Search<'_, S> {
     }
 
     /// Looks at the texts of the best hits: quoted phrases have to stand there as typed, and words in the form asked
-    /// for count more. Returns how many hits went.
-    fn exact(&self, hits: &mut Vec<Distinct<'_>>, texts: &dyn Texts) -> usize {
+    /// for count more. Where something is quoted, it stops when one more than `page_end` hits stand.
+    fn exact(&self, hits: &mut Vec<Distinct<'_>>, page_end: usize, texts: &dyn Texts) -> Looked {
         let quoted = self.plan.wanted.iter().any(|planned| planned.quoted);
-        if !quoted && !self.plan.wanted.iter().any(|planned| self.has_forms(planned.index)) {
-            return 0;
+        let mut looked = Looked { dropped: 0, all: true };
+        if !quoted && !self.plan.wanted.iter().any(|planned| self.has_forms(planned)) {
+            return looked;
         }
         let matcher = Matcher::new(self.query, &self.searcher.analyzer);
-        // The same ones whatever page is asked for, so that pages follow each other.
-        let count = hits.len().min(if quoted { QUOTED_TEXTS } else { TEXTS });
-        let before = hits.len();
-        let rest = hits.split_off(count);
-        hits.retain_mut(|(ranking, _, _)| {
-            let segment = &self.searcher.segments[ranking.candidate.segment].0;
-            let (docid, section) = (ranking.candidate.docid.0, ranking.candidate.section.0);
-            let Ok(position) = segment.place(ranking.candidate.ordinal, section) else { return true };
-            let Some((markup, text)) = texts.text(docid, position) else { return true };
-            let mut forms = matcher.look(&text, markup, Field::Body).forms;
-            let in_text = |forms: &[Option<Form>], index: usize| forms[index] >= Some(Form::Folded);
-            if self.plan.wanted.iter().any(|planned| planned.quoted && !in_text(&forms, planned.index))
-                && let Some(title) = texts.title(docid)
-            {
-                let titled = matcher.look(&title, crate::Markup::None, Field::Title).forms;
-                forms.iter_mut().zip(titled).for_each(|(form, titled)| *form = (*form).max(titled));
-            }
-            let mut bonus = 0.0;
-            for planned in &self.plan.wanted {
-                match forms[planned.index] {
-                    Some(Form::Exact) => bonus += planned.idf,
-                    Some(Form::Folded) => bonus += 0.8 * planned.idf,
-                    _ if planned.quoted => return false,
-                    _ => {}
+        // The same ones whatever page is asked for, so that pages follow each other and totals agree.
+        let mut standing: Vec<Distinct<'_>> = Vec::new();
+        let mut rest = std::mem::take(hits).into_iter();
+        while standing.len() < if quoted { TEXTS.max(page_end) + 1 } else { TEXTS } {
+            let Some(mut hit) = rest.next() else { break };
+            match self.bonus(&hit.0, &matcher, texts) {
+                Some(bonus) => {
+                    if standing.len() < TEXTS {
+                        hit.0.score = hit.0.score.saturating_add(bonus);
+                    }
+                    standing.push(hit);
                 }
+                None if standing.len() <= TEXTS => looked.dropped += 1,
+                None => {}
             }
-            ranking.score = ranking.score.saturating_add((EXACT * bonus * SCORE_UNIT) as u32);
-            true
-        });
-        hits.sort_by_key(|(ranking, _, _)| (ranking.filled, Reverse(ranking.score), ranking.candidate.docid.0));
-        hits.extend(rest);
-        before - hits.len()
+        }
+        looked.all = !quoted || standing.len() <= TEXTS;
+        let first = standing.len().min(TEXTS);
+        let key = |(ranking, _, _): &Distinct<'_>| Reverse(ranking.score);
+        standing[..first]
+            .sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.0.candidate.docid.0.cmp(b.0.candidate.docid.0)));
+        if !quoted {
+            standing.extend(rest);
+        }
+        *hits = standing;
+        looked
     }
 
-    /// Says whether the dictionary knows less of a clause than was typed.
-    fn has_forms(&self, index: usize) -> bool {
-        match self.query.clauses.get(index).map(|clause| &clause.kind) {
+    /// Returns what is added to a score for words that stand in the text as typed; `None` where a quoted phrase does
+    /// not.
+    fn bonus(&self, ranking: &Ranking<'_>, matcher: &Matcher, texts: &dyn Texts) -> Option<u32> {
+        let segment = &self.searcher.segments[ranking.candidate.segment].0;
+        let (docid, section) = (ranking.candidate.docid.0, ranking.candidate.section.0);
+        let Ok(position) = segment.place(ranking.candidate.ordinal, section) else { return Some(0) };
+        let Some((markup, text)) = texts.text(docid, position) else { return Some(0) };
+        // Stop words are wanted where they are quoted, or there are no others.
+        let stop = self.plan.wanted.iter().any(|planned| planned.stop);
+        let look = if stop { Matcher::look } else { Matcher::look_for_telling };
+        let mut forms = look(matcher, &text, markup, Field::Body).forms;
+        let in_text = |forms: &[Option<Form>], index: usize| forms[index] >= Some(Form::Folded);
+        if self.plan.wanted.iter().any(|planned| planned.quoted && !in_text(&forms, planned.index))
+            && let Some(title) = texts.title(docid)
+        {
+            let titled = look(matcher, &title, crate::Markup::None, Field::Title).forms;
+            forms.iter_mut().zip(titled).for_each(|(form, titled)| *form = (*form).max(titled));
+        }
+        let mut bonus = 0.0;
+        for planned in &self.plan.wanted {
+            match forms[planned.index] {
+                Some(Form::Exact) => bonus += planned.idf,
+                Some(Form::Folded) => bonus += 0.8 * planned.idf,
+                _ if planned.quoted => return None,
+                _ => {}
+            }
+        }
+        Some((EXACT * bonus * SCORE_UNIT) as u32)
+    }
+
+    /// Says whether the dictionary knows less of a clause than was typed. A word that it does not know at all stands
+    /// nowhere.
+    fn has_forms(&self, planned: &Planned) -> bool {
+        match self.query.clauses.get(planned.index).map(|clause| &clause.kind) {
+            Some(ClauseKind::Word(_)) if !planned.near.is_empty() => false,
             Some(ClauseKind::Word(unit)) => {
                 unit.terms.iter().any(|term| term.kind == TermKind::Word && term.text != unit.raw.to_lowercase())
             }
@@ -374,13 +434,14 @@ impl<S: Source> Search<'_, S> {
         }
     }
 
-    fn answer(&self, found: &Found<'_>, hits: Vec<Distinct<'_>>, dropped: usize) -> Result<Ranked, SegmentError> {
+    fn answer(&self, found: &Found<'_>, hits: Vec<Distinct<'_>>, looked: &Looked) -> Result<Ranked, SegmentError> {
         let page_end = self.options.offset.saturating_add(self.options.limit);
         let has_more = hits.len() > page_end;
-        let gone = hits.is_empty() && dropped > 0;
+        let gone = hits.is_empty() && looked.dropped > 0;
         let best = hits.first().map_or(0.0, |(ranking, _, _)| self.confidence(&ranking.look));
-        let page = hits.into_iter().skip(self.options.offset).take(self.options.limit);
-        let hits = page.map(|(ranking, prefix, also_in)| self.hit(found, &ranking, prefix, also_in));
+        let page: Vec<Distinct<'_>> = hits.into_iter().skip(self.options.offset).take(self.options.limit).collect();
+        let others = self.others(found, &page)?;
+        let hits = page.into_iter().zip(others).map(|(hit, others)| self.hit(hit, others));
         let hits = hits.collect::<Result<Vec<_>, _>>()?;
         let verdict = match () {
             () if found.total == 0 || gone => Verdict::Unanswered,
@@ -394,8 +455,8 @@ impl<S: Source> Search<'_, S> {
         });
         Ok(Ranked {
             has_more,
-            total: if gone { 0 } else { found.total.saturating_sub(dropped as u64) },
-            total_is_exact: found.exact && (dropped == 0 || found.total <= QUOTED_TEXTS as u64),
+            total: if gone { 0 } else { found.total.saturating_sub(looked.dropped) },
+            total_is_exact: found.exact && looked.all,
             stage: if gone { Stage::None } else { found.stage },
             verdict,
             dropped: self.plan.dropped(&found.keep),
@@ -404,26 +465,39 @@ impl<S: Source> Search<'_, S> {
         })
     }
 
+    /// Returns for each hit the sections of its document that match, its own among them.
+    fn others(&self, found: &Found<'_>, page: &[Distinct<'_>]) -> Result<Vec<Matches>, SegmentError> {
+        let mut others = vec![Matches::new(); page.len()];
+        let mut order: Vec<usize> = (0..page.len()).collect();
+        let place = |index: usize| (page[index].0.candidate.segment, page[index].0.candidate.ordinal);
+        order.sort_unstable_by_key(|&index| place(index));
+        for group in order.chunk_by(|&a, &b| place(a).0 == place(b).0) {
+            let scope = self.scope(place(group[0]).0);
+            let ranges = group.iter().map(|&index| scope.segment.sections_of(place(index).1));
+            let ranges = ranges.collect::<Result<Vec<_>, _>>()?;
+            let matches = scope.sections(&found.request, &ranges)?;
+            group.iter().zip(matches).for_each(|(&index, matches)| others[index] = matches);
+        }
+        Ok(others)
+    }
+
     fn hit(
         &self,
-        found: &Found<'_>,
-        ranking: &Ranking<'_>,
-        kbid_prefix: u64,
-        also_in: Vec<String>,
+        (ranking, kbid_prefix, also_in): Distinct<'_>,
+        mut others: Matches,
     ) -> Result<RankedHit, SegmentError> {
         let candidate = &ranking.candidate;
-        let scope = self.scope(candidate.segment);
-        let mut others = scope.sections(&found.request, scope.segment.sections_of(candidate.ordinal)?)?;
+        let segment = &self.searcher.segments[candidate.segment].0;
         others.retain(|&(section, _)| section != candidate.section.0);
         others.sort_by_key(|&(section, score)| (Reverse(score), section));
         others.truncate(MORE);
         let more = others.into_iter().map(|(section, score)| {
-            Ok(RankedSection { position: scope.segment.place(candidate.ordinal, section)?, score: as_float(score) })
+            Ok(RankedSection { position: segment.place(candidate.ordinal, section)?, score: as_float(score) })
         });
         let matched = self.plan.wanted.iter().enumerate().filter(|&(index, _)| ranking.look.matched >> index & 1 == 1);
         Ok(RankedHit {
             docid: candidate.docid.0.to_owned(),
-            position: scope.segment.place(candidate.ordinal, candidate.section.0)?,
+            position: segment.place(candidate.ordinal, candidate.section.0)?,
             kbid_prefix,
             score: as_float(ranking.score),
             confidence: self.confidence(&ranking.look),

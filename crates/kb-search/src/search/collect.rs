@@ -53,6 +53,11 @@ impl<'a> Collector<'a> {
         self.heap.len() == self.limit
     }
 
+    /// Says whether a document with this score may be among the best; on a tie its docid decides.
+    pub(super) fn may_keep(&self, score: u32) -> bool {
+        self.heap.len() < self.limit || self.heap.peek().is_none_or(|Reverse(worst)| score >= worst.score)
+    }
+
     /// Takes a document with its best section. It was counted already.
     pub(super) fn offer(&mut self, candidate: Candidate<'a>) {
         if self.heap.len() < self.limit {

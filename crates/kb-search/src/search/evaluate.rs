@@ -9,17 +9,16 @@
 //! **Invariant:** scores are sums of integers, one for each term, so neither the order of the sum nor what was skipped
 //! changes them; what is skipped could not have been kept.
 
-use std::cmp::Reverse;
+use std::ops::Range;
 
-use super::collect::{Candidate, Collector};
+use super::collect::Collector;
+use super::condition::{Conditional, stands_in};
 use super::filter::DocumentSet;
 use super::terms::QueryTerm;
+use super::window::{Documents, WINDOW, WindowLengths};
 use crate::query::Field;
-use crate::segment::{BOUND_UNIT, Cursor, Dead, FieldCounts, Impacts, Lengths, MAX_IMPACT, Part, Segment};
+use crate::segment::{BOUND_UNIT, Cursor, Dead, FieldCounts, Impacts, MAX_IMPACT, Segment};
 use crate::source::{SegmentError, Source};
-
-/// Sections in a window.
-const WINDOW: u32 = 2048;
 
 /// Units of a score in one.
 pub(super) const SCORE_UNIT: f32 = 65_536.0;
@@ -63,6 +62,9 @@ pub(super) struct Request {
     pub(super) excluded: Vec<Condition>,
 }
 
+/// Sections with their scores.
+pub(super) type Matches = Vec<(u32, u32)>;
+
 /// A segment with what is needed to evaluate a request.
 pub(super) struct Scope<'a, S> {
     pub(super) index: usize,
@@ -88,88 +90,30 @@ impl<'a, S: Source> Scope<'a, S> {
         } else {
             run.all(&mut documents, collector)?;
         }
-        documents.finish(collector);
-        Ok(())
+        documents.finish(collector)
     }
 
-    /// Returns the matching sections among these with their scores, in order.
-    pub(super) fn sections(
-        &self,
-        request: &Request,
-        sections: std::ops::Range<u32>,
-    ) -> Result<Vec<(u32, u32)>, SegmentError> {
+    /// Returns for each of these ranges, which ascend, the matching sections with their scores, in order.
+    pub(super) fn sections(&self, request: &Request, ranges: &[Range<u32>]) -> Result<Vec<Matches>, SegmentError> {
         let mut run = Run::new(self, request)?;
+        let mut found = vec![Matches::new(); ranges.len()];
         if run.required.iter().any(Conditional::is_impossible) {
-            return Ok(Vec::new());
+            return Ok(found);
         }
-        let mut found = Vec::new();
-        let mut next = sections.start;
-        while next < sections.end {
-            let section = run.next_candidate(next)?;
-            if section >= sections.end {
-                break;
+        for (range, found) in ranges.iter().zip(&mut found) {
+            let mut next = range.start;
+            while next < range.end {
+                let section = run.next_candidate(next)?;
+                if section >= range.end {
+                    break;
+                }
+                if let Some(score) = run.score_at(section)? {
+                    found.push((section, score));
+                }
+                next = section + 1;
             }
-            if let Some(score) = run.score_at(section)? {
-                found.push((section, score));
-            }
-            next = section + 1;
         }
         Ok(found)
-    }
-}
-
-/// Follows sections through the documents that they belong to, and keeps the best of each.
-struct Documents<'s, 'a, S> {
-    scope: &'s Scope<'a, S>,
-    ordinal: u32,
-    /// End of the sections of the document at hand.
-    end: u32,
-    allowed: bool,
-    best: Option<Candidate<'a>>,
-}
-
-impl<'s, 'a, S: Source> Documents<'s, 'a, S> {
-    fn new(scope: &'s Scope<'a, S>) -> Self {
-        Self { scope, ordinal: 0, end: 0, allowed: false, best: None }
-    }
-
-    /// Says whether a section's document may be returned; sections come in ascending order.
-    fn admits(&mut self, section: u32, collector: &mut Collector<'a>) -> Result<bool, SegmentError> {
-        if section >= self.end {
-            self.finish(collector);
-            let segment = self.scope.segment;
-            self.ordinal = segment.document_within(section, self.ordinal..segment.documents())?;
-            self.end = segment.first_section(self.ordinal + 1)?;
-            self.allowed = self.scope.allowed.is_none_or(|allowed| allowed.contains(self.ordinal))
-                && self.scope.dead.is_none_or(|dead| !dead.contains(self.ordinal));
-        }
-        Ok(self.allowed)
-    }
-
-    /// Takes a matching section of a document that is admitted.
-    fn take(&mut self, section: u32, score: u32, collector: &mut Collector<'a>) -> Result<(), SegmentError> {
-        if let Some(best) = &mut self.best {
-            if score > best.score {
-                best.score = score;
-                best.section = Reverse(section);
-            }
-        } else {
-            collector.total += 1;
-            self.best = Some(Candidate {
-                score,
-                docid: Reverse(self.scope.segment.docid(self.ordinal)?),
-                section: Reverse(section),
-                segment: self.scope.index,
-                ordinal: self.ordinal,
-            });
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, collector: &mut Collector<'a>) {
-        if let Some(best) = self.best.take() {
-            collector.offer(best);
-        }
     }
 }
 
@@ -185,163 +129,62 @@ struct List<'a, S> {
 
 impl<S: Source> List<'_, S> {
     /// Returns the score of the section at hand; `None` if the term does not stand in the field asked for.
-    fn score(&mut self, impacts: &Impacts, lengths: Lengths) -> Result<Option<u32>, SegmentError> {
+    fn score(
+        &mut self,
+        section: u32,
+        impacts: &Impacts,
+        lengths: &mut WindowLengths<'_, S>,
+    ) -> Result<Option<u32>, SegmentError> {
         let (tf, counts) = self.cursor.frequencies()?;
         if !stands_in(self.field, tf, counts) {
             return Ok(None);
         }
+        let lengths = lengths.of(section, counts != FieldCounts::default())?;
         Ok(Some((self.weight * impacts.of(tf, counts, lengths) * SCORE_UNIT) as u32))
     }
-}
 
-fn stands_in(field: Option<Field>, tf: u32, counts: FieldCounts) -> bool {
-    match field {
-        None => true,
-        Some(Field::Title) => counts.get(FieldCounts::TITLE) > 0,
-        Some(Field::Heading) => counts.get(FieldCounts::HEADING) > 0,
-        Some(Field::Tags) => counts.get(FieldCounts::TAGS) > 0,
-        Some(Field::Body) => tf > 0,
-    }
-}
-
-/// A condition with cursors of its own.
-struct Conditional<'a, S> {
-    field: Option<Field>,
-    /// For [`Shape::Any`], each of the terms; else the parts.
-    cursors: Vec<(Cursor<'a, S>, u32)>,
-    whole: Option<Cursor<'a, S>>,
-    aligned: bool,
-    cost: u64,
-    positions: [Vec<u32>; 2],
-    /// For each of the cursors, whether positions are known.
-    placed: Vec<bool>,
-}
-
-impl<'a, S: Source> Conditional<'a, S> {
-    fn open(scope: &Scope<'a, S>, condition: &Condition) -> Result<Self, SegmentError> {
-        let cursor = |term: usize| {
-            let record = scope.terms.get(term).and_then(|term| term.records[scope.index]);
-            record.map(|record| Cursor::open(scope.segment, record, true)).transpose()
-        };
-        let mut cursors = Vec::new();
-        let (mut whole, mut aligned, mut placed) = (None, false, Vec::new());
-        match &condition.shape {
-            Shape::Any(terms) => {
-                for &term in terms {
-                    cursors.extend(cursor(term)?.map(|cursor| (cursor, 0)));
-                }
-            }
-            Shape::Aligned { parts, whole: one } => {
-                aligned = true;
-                for &(term, offset) in parts {
-                    cursors.extend(cursor(term)?.map(|cursor| (cursor, offset)));
-                    placed.push(scope.terms.get(term).is_some_and(QueryTerm::is_placed));
-                }
-                if cursors.len() < parts.len() {
-                    cursors.clear();
-                }
-                whole = one.map(cursor).transpose()?.flatten();
-            }
-        }
-        let dfs = || cursors.iter().map(|(cursor, _)| u64::from(cursor.df()));
-        let cost = if aligned { dfs().min().unwrap_or(0) } else { dfs().sum() };
-        let cost = cost + whole.as_ref().map_or(0, |whole| u64::from(whole.df()));
-        Ok(Self { field: condition.field, cursors, whole, aligned, cost, positions: [Vec::new(), Vec::new()], placed })
-    }
-
-    fn is_impossible(&self) -> bool {
-        self.cursors.is_empty() && self.whole.is_none()
-    }
-
-    /// Returns the first section from `target` on that may match, without a look at positions and fields.
-    fn next(&mut self, target: u32) -> Result<u32, SegmentError> {
-        let mut found = Cursor::<S>::END;
-        if let Some(whole) = &mut self.whole {
-            found = whole.seek(target)?;
-        }
-        if !self.aligned {
-            for (cursor, _) in &mut self.cursors {
-                found = found.min(cursor.seek(target)?);
-            }
-            return Ok(found);
-        }
-        let Some((lead, others)) = self.cursors.split_first_mut() else { return Ok(found) };
-        let mut section = lead.0.seek(target)?;
-        'next: while section < found {
-            for (cursor, _) in &mut *others {
-                let other = cursor.seek(section)?;
-                if other > section {
-                    section = if other == Cursor::<S>::END { other } else { lead.0.seek(other)? };
-                    continue 'next;
-                }
-            }
-            return Ok(section);
-        }
-        Ok(found)
-    }
-
-    /// Says whether a section matches for which [`Self::next`] was asked.
-    fn matches(&mut self, section: u32) -> Result<bool, SegmentError> {
-        if let Some(whole) = &mut self.whole
-            && whole.section() == section
-        {
-            let (tf, counts) = whole.frequencies()?;
-            if stands_in(self.field, tf, counts) {
-                return Ok(true);
-            }
-        }
-        if !self.aligned {
-            for (cursor, _) in &mut self.cursors {
-                if cursor.section() == section {
-                    let (tf, counts) = cursor.frequencies()?;
-                    if stands_in(self.field, tf, counts) {
-                        return Ok(true);
-                    }
-                }
-            }
-            return Ok(false);
-        }
-        if self.cursors.is_empty() {
-            return Ok(false);
-        }
-        for (cursor, _) in &mut self.cursors {
-            if cursor.section() != section {
-                return Ok(false);
-            }
-            let (tf, counts) = cursor.frequencies()?;
-            if !stands_in(self.field, tf, counts) {
-                return Ok(false);
-            }
-        }
-        // Positions are known of the body only: in another field it is enough that all parts stand there.
-        if !matches!(self.field, None | Some(Field::Body)) {
-            return Ok(true);
-        }
-        let [starts, others] = &mut self.positions;
-        let mut first = true;
-        for ((cursor, offset), &placed) in self.cursors.iter_mut().zip(&self.placed) {
-            if !placed {
+    /// Adds the scores of the sections before `end`, of the block at hand only, to those of the window that begins at
+    /// `base`, and marks them as seen; returns the section that follows.
+    fn sum_up(
+        &mut self,
+        base: u32,
+        end: u32,
+        impacts: &Impacts,
+        lengths: &mut WindowLengths<'_, S>,
+        scores: &mut [u32],
+        seen: &mut [u64],
+    ) -> Result<u32, SegmentError> {
+        let (field, weight) = (self.field, self.weight);
+        let run = self.cursor.run(end)?;
+        for ((&section, &tf), &counts) in run.sections.iter().zip(run.tfs).zip(run.counts) {
+            let counts = FieldCounts::from_bits(counts);
+            if !stands_in(field, tf, counts) {
                 continue;
             }
-            if std::mem::take(&mut first) {
-                cursor.positions(starts)?;
-                starts.retain_mut(|position| position.checked_sub(*offset).map(|start| *position = start).is_some());
-            } else {
-                cursor.positions(others)?;
-                let mut at = 0;
-                starts.retain(|&start| {
-                    let wanted = start.saturating_add(*offset);
-                    while others.get(at).is_some_and(|&other| other < wanted) {
-                        at += 1;
-                    }
-                    others.get(at) == Some(&wanted)
-                });
-            }
-            if starts.is_empty() {
-                return Ok(false);
+            let lengths = lengths.of(section, counts != FieldCounts::default())?;
+            let score = (weight * impacts.of(tf, counts, lengths) * SCORE_UNIT) as u32;
+            let index = (section - base) as usize;
+            if let (Some(sum), Some(seen)) = (scores.get_mut(index), seen.get_mut(index / 64)) {
+                *sum = sum.saturating_add(score);
+                *seen |= 1 << (index % 64);
             }
         }
-        Ok(true)
+        let count = run.sections.len();
+        self.cursor.pass(count)
+    }
+
+    /// Returns the most that a section can score by this list from `from` up to `end`.
+    fn bound_within(&self, from: u32, end: u32, growth: f32) -> u32 {
+        if self.stored_bound {
+            self.cursor.bound_within(from, end).map_or(0, |most| self.reach(most, growth))
+        } else {
+            self.bound
+        }
+    }
+
+    /// Returns the score that a stored bound stands for.
+    fn reach(&self, stored: u16, growth: f32) -> u32 {
+        bound(self.weight, (f32::from(stored) * BOUND_UNIT * growth).min(MAX_IMPACT))
     }
 }
 
@@ -352,6 +195,7 @@ struct Run<'s, 'a, S> {
     /// The rarest first.
     required: Vec<Conditional<'a, S>>,
     excluded: Vec<Conditional<'a, S>>,
+    lengths: WindowLengths<'a, S>,
 }
 
 impl<'s, 'a, S: Source> Run<'s, 'a, S> {
@@ -380,7 +224,8 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
         };
         let mut required = open(&request.required)?;
         required.sort_by_key(|condition| condition.cost);
-        Ok(Self { scope, lists, required, excluded: open(&request.excluded)? })
+        let lengths = WindowLengths::new(scope.segment);
+        Ok(Self { scope, lists, required, excluded: open(&request.excluded)?, lengths })
     }
 
     /// Finds sections that hold any of the scoring terms.
@@ -395,24 +240,53 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
             .collect();
         let mut scores = vec![0_u32; WINDOW as usize];
         let mut seen = [0_u64; WINDOW as usize / 64];
+        let growth = self.scope.growth;
         loop {
             let threshold = collector.threshold();
             let first = sums.partition_point(|&sum| sum < threshold);
             let essential = self.lists.get_mut(first..).unwrap_or(&mut []);
-            let Some(base) = essential.iter().map(|list| list.cursor.section()).min() else { return Ok(()) };
-            if base == Cursor::<S>::END {
+            let Some(next) = essential.iter().map(|list| list.cursor.section()).min() else { return Ok(()) };
+            if next == Cursor::<S>::END {
                 return Ok(());
             }
-            let lengths = WindowLengths::read(self.scope.segment, base)?;
-            for list in essential {
-                let mut section = list.cursor.section();
-                while section - base < WINDOW && section != Cursor::<S>::END {
-                    let index = (section - base) as usize;
-                    if let Some(score) = list.score(self.scope.impacts, lengths.get(index))? {
-                        scores[index] = scores[index].saturating_add(score);
-                        seen[index / 64] |= 1 << (index % 64);
+            let base = next / WINDOW * WINDOW;
+            let end = base.saturating_add(WINDOW);
+            // What the lists can reach in this window, and together with those that are looked up only.
+            let mut reach = first.checked_sub(1).map_or(0, |last| sums[last]);
+            if threshold > 0 {
+                let bounds = essential.iter().map(|list| list.bound_within(next, end, growth));
+                reach = bounds.fold(reach, u32::saturating_add);
+                if reach < threshold {
+                    for list in essential {
+                        list.cursor.seek(end)?;
                     }
-                    section = list.cursor.advance()?;
+                    continue;
+                }
+            }
+            for list in essential {
+                let others = if threshold > 0 { reach - list.bound_within(next, end, growth) } else { 0 };
+                let mut section = list.cursor.section();
+                // Up to where the block at hand is known to be worth a look.
+                let mut until = if threshold > 0 && list.stored_bound { section } else { end };
+                while section < end {
+                    if section >= until {
+                        match list.cursor.block_bound(section) {
+                            Some((stored, last)) if others.saturating_add(list.reach(stored, growth)) < threshold => {
+                                section = list.cursor.seek(last.saturating_add(1))?;
+                                continue;
+                            }
+                            Some((_, last)) => until = last.saturating_add(1),
+                            None => until = end,
+                        }
+                    }
+                    section = list.sum_up(
+                        base,
+                        until.min(end),
+                        self.scope.impacts,
+                        &mut self.lengths,
+                        &mut scores,
+                        &mut seen,
+                    )?;
                 }
             }
             for (word, seen) in seen.iter_mut().enumerate() {
@@ -432,12 +306,12 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
                         }
                         let list = &mut self.lists[other];
                         if list.cursor.seek(section)? == section {
-                            let more = list.score(self.scope.impacts, lengths.get(index))?.unwrap_or(0);
+                            let more = list.score(section, self.scope.impacts, &mut self.lengths)?.unwrap_or(0);
                             score = score.saturating_add(more);
                         }
                     }
                     if score >= threshold && documents.admits(section, collector)? && !self.is_excluded(section)? {
-                        documents.take(section, score, collector)?;
+                        documents.take(section, score, collector);
                     }
                 }
             }
@@ -473,7 +347,7 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
                 && let Some(score) = self.score_at(section)?
                 && score >= threshold
             {
-                documents.take(section, score, collector)?;
+                documents.take(section, score, collector);
             }
             target = section + 1;
         }
@@ -488,8 +362,7 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
             most = most.saturating_add(match block {
                 Some((stored, last)) => {
                     until = until.min(last);
-                    let impact = f32::from(stored) * BOUND_UNIT * self.scope.growth;
-                    bound(list.weight, impact.min(MAX_IMPACT))
+                    list.reach(stored, self.scope.growth)
                 }
                 // Past the end of a long list there is nothing; a short one has one bound.
                 None if list.stored_bound => 0,
@@ -535,11 +408,10 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
         if self.is_excluded(section)? {
             return Ok(None);
         }
-        let lengths = self.scope.segment.lengths(section)?;
         let mut sum = None;
         for list in &mut self.lists {
             if list.cursor.seek(section)? == section
-                && let Some(score) = list.score(self.scope.impacts, lengths)?
+                && let Some(score) = list.score(section, self.scope.impacts, &mut self.lengths)?
             {
                 sum = Some(score.saturating_add(sum.unwrap_or(0)));
             }
@@ -554,31 +426,6 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
             }
         }
         Ok(false)
-    }
-}
-
-/// Lengths of the sections of a window.
-struct WindowLengths<'a> {
-    body: &'a [u8],
-    fields: &'a [u8],
-}
-
-impl<'a> WindowLengths<'a> {
-    fn read<S: Source>(segment: &'a Segment<S>, base: u32) -> Result<Self, SegmentError> {
-        let (base, end) = (u64::from(base), u64::from(segment.sections()).min(u64::from(base) + u64::from(WINDOW)));
-        Ok(Self {
-            body: segment.part(Part::BodyLengths, base * 2..end * 2)?,
-            fields: segment.part(Part::FieldLengths, base * 3..end * 3)?,
-        })
-    }
-
-    fn get(&self, index: usize) -> Lengths {
-        let body = self.body.get(index * 2..).and_then(|rest| rest.first_chunk());
-        let fields = self.fields.get(index * 3..).and_then(|rest| rest.first_chunk());
-        Lengths {
-            body: body.map_or(0, |bytes| u16::from_le_bytes(*bytes)),
-            fields: fields.copied().unwrap_or_default(),
-        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod answer;
 mod collect;
+mod condition;
 mod evaluate;
 mod filter;
 mod plan;
@@ -11,6 +12,7 @@ mod rerank;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::borrow::Cow;
 use std::sync::Arc;

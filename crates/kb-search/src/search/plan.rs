@@ -113,6 +113,14 @@ impl Plan {
                 request.required.push(planned.condition());
             }
         }
+        // Where one clause is asked for and it matches by any of what scores, what scores matches.
+        if let [Condition { shape: Shape::Any(terms), field }] = request.required.as_slice() {
+            let held = |&(term, _, of): &(usize, f32, Option<Field>)| of == *field && terms.contains(&term);
+            let scores = |term: &usize| lexicon.df(*term) == 0 || weights.iter().any(|(other, ..)| other == term);
+            if weights.iter().all(held) && terms.iter().all(scores) {
+                request.required.clear();
+            }
+        }
         request.scored = weights.into_iter().map(|(term, weight, field)| Scored { term, weight, field }).collect();
         request.excluded = self.unwanted.iter().filter(|planned| planned.known).map(Planned::condition).collect();
         request

@@ -14,7 +14,7 @@ use crate::segment::{Cursor, FieldCounts};
 use crate::source::{SegmentError, Source};
 
 /// Share of proximity in the score.
-const PROXIMITY: f32 = 0.3;
+const PROXIMITY: f32 = 0.2;
 /// Two words are near within so many positions.
 const NEAR: u32 = 8;
 const K1: f32 = 1.2;

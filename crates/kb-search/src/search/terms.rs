@@ -75,10 +75,7 @@ impl<'a, S: Source> Lexicon<'a, S> {
             }
             records.push(record);
         }
-        let number = self.terms.len();
-        self.terms.push(QueryTerm { text: text.to_owned(), records, df, idf: self.idf(df) });
-        self.numbers.insert(text.to_owned(), number);
-        Ok(number)
+        Ok(self.push(text.to_owned(), records, df))
     }
 
     pub(super) fn df(&self, term: usize) -> u64 {
@@ -93,11 +90,11 @@ impl<'a, S: Source> Lexicon<'a, S> {
 
     /// Returns the terms that begin so, those in most sections first, and the term of the beginning itself.
     pub(super) fn beginning_with(&mut self, prefix: &str) -> Result<Vec<usize>, SegmentError> {
-        let mut found: BTreeMap<String, u64> = BTreeMap::new();
-        for segment in self.segments {
+        let mut found = Found::default();
+        for (index, segment) in self.segments.iter().enumerate() {
             let mut scanned = 0;
             dictionary::search(&segment.0, &key(prefix), &AlwaysMatch, &mut |key, record| {
-                add(&mut found, key, live_df(segment, record)?);
+                add(&mut found, key, index, record, segment)?;
                 scanned += 1;
                 Ok(if scanned < MAX_SCANNED { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
             })?;
@@ -111,8 +108,7 @@ impl<'a, S: Source> Lexicon<'a, S> {
                 numbers.push(number);
             }
         }
-        for text in most_frequent(found, MAX_EXPANSIONS) {
-            let number = self.term(&text)?;
+        for number in self.most_frequent(found, MAX_EXPANSIONS)? {
             if !numbers.contains(&number) {
                 numbers.push(number);
             }
@@ -127,33 +123,61 @@ impl<'a, S: Source> Lexicon<'a, S> {
         let Some(first) = text.chars().next().filter(|_| letters >= 4) else { return Ok(Vec::new()) };
         for distance in 1..=if letters < 8 { 1 } else { 2 } {
             let within = Within(automata(distance).build_dfa(text));
-            let mut found = BTreeMap::new();
-            for segment in self.segments {
+            let mut found = Found::default();
+            for (index, segment) in self.segments.iter().enumerate() {
                 dictionary::search(&segment.0, &key(first.encode_utf8(&mut [0; 4])), &&within, &mut |key, record| {
                     if key.get(1..) != Some(text.as_bytes()) {
-                        add(&mut found, key, live_df(segment, record)?);
+                        add(&mut found, key, index, record, segment)?;
                     }
                     Ok(ControlFlow::Continue(()))
                 })?;
             }
-            let near = most_frequent(found, MAX_NEAR);
+            let near = self.most_frequent(found, MAX_NEAR)?;
             if !near.is_empty() {
-                return near.iter().map(|text| self.term(text)).collect();
+                return Ok(near);
             }
         }
         Ok(Vec::new())
     }
+
+    /// Returns the terms in most sections, by the alphabet where they are equal.
+    fn most_frequent(&mut self, found: Found, count: usize) -> Result<Vec<usize>, SegmentError> {
+        let mut found: Vec<_> = found.into_iter().filter(|(_, (df, _))| *df > 0).collect();
+        found.sort_by(|a, b| b.1.0.cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
+        found.truncate(count);
+        let numbers = found.into_iter().map(|(text, (df, places))| {
+            if self.numbers.contains_key(&text) {
+                return self.term(&text);
+            }
+            let mut records = vec![None; self.segments.len()];
+            for (segment, record) in places {
+                records[segment] = Some(record);
+            }
+            Ok(self.push(text, records, df))
+        });
+        numbers.collect()
+    }
+
+    fn push(&mut self, text: String, records: Vec<Option<u64>>, df: u64) -> usize {
+        let number = self.terms.len();
+        self.terms.push(QueryTerm { text: text.clone(), records, df, idf: self.idf(df) });
+        self.numbers.insert(text, number);
+        number
+    }
 }
+
+/// Terms that were come upon, each with its live sections and, by segment, its records.
+type Found = BTreeMap<String, (u64, Vec<(usize, u64)>)>;
 
 /// Returns the live sections that a list names.
 fn live_df<S: Source>(segment: &LiveSegment<S>, record: u64) -> Result<u64, SegmentError> {
     let (segment, dead): (&Segment<S>, _) = (&segment.0, &segment.1);
-    let mut cursor = Cursor::open(segment, record, true)?;
-    let dead = match dead {
-        Some(dead) if !dead.is_empty() => dead.count(&mut cursor)?,
-        _ => 0,
+    let Some(dead) = dead.as_ref().filter(|dead| !dead.is_empty()) else {
+        return Ok(u64::from(Cursor::df_at(segment, record)?));
     };
-    Ok(u64::from(cursor.df() - dead))
+    let mut cursor = Cursor::open(segment, record, true)?;
+    let gone = dead.count(&mut cursor)?;
+    Ok(u64::from(cursor.df() - gone))
 }
 
 fn key(text: &str) -> Vec<u8> {
@@ -163,18 +187,25 @@ fn key(text: &str) -> Vec<u8> {
     key
 }
 
-fn add(found: &mut BTreeMap<String, u64>, key: &[u8], df: u64) {
+/// Notes a term that was come upon in a segment.
+fn add<S: Source>(
+    found: &mut Found,
+    key: &[u8],
+    index: usize,
+    record: u64,
+    segment: &LiveSegment<S>,
+) -> Result<(), SegmentError> {
     if let Some(text) = key.get(1..).and_then(|text| std::str::from_utf8(text).ok()) {
-        *found.entry(text.to_owned()).or_default() += df;
+        let df = live_df(segment, record)?;
+        if !found.contains_key(text) {
+            found.insert(text.to_owned(), (0, Vec::new()));
+        }
+        if let Some((sum, records)) = found.get_mut(text) {
+            *sum += df;
+            records.push((index, record));
+        }
     }
-}
-
-/// Returns the terms in most sections, by the alphabet where they are equal.
-fn most_frequent(found: BTreeMap<String, u64>, count: usize) -> Vec<String> {
-    let mut found: Vec<(String, u64)> = found.into_iter().filter(|&(_, df)| df > 0).collect();
-    found.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    found.truncate(count);
-    found.into_iter().map(|(text, _)| text).collect()
+    Ok(())
 }
 
 /// Returns what makes automata for this distance, swaps counting as one edit; it is made once, which takes a while.

@@ -10,7 +10,7 @@ use kb_core::{Mode, Stage, Verdict};
 use proptest::prelude::*;
 
 use super::evaluate::SCORE_UNIT;
-use super::{LiveSegment, Ranked, SearchOptions, Searcher, Texts};
+use super::{LiveSegment, Ranked, RankedHit, SearchOptions, Searcher, Texts};
 use crate::analysis::{Markup, TermKind};
 use crate::query::{ClauseKind, parse};
 use crate::segment::testing::{TestDocument, analyzer, build, documents, open};
@@ -184,6 +184,32 @@ fn pages_follow_each_other_without_gaps() {
     let options = SearchOptions { limit: 2, ..SearchOptions::default() };
     let page = searcher(few).search(&query, &options, &Library(few)).unwrap();
     assert_eq!((page.total, page.has_more), (8, true), "the two without a pier follow");
+}
+
+#[test]
+fn every_page_of_a_quoted_phrase_holds_it_as_typed() {
+    let all: Vec<String> = (0..90)
+        .map(|i| format!("{} no. {i} {}", ["move constructors", "move constructor"][i % 2], "pier ".repeat(i % 7)))
+        .collect();
+    let documents = texts(&all.iter().map(String::as_str).collect::<Vec<_>>());
+    let query = parse("\"move constructor\"", &analyzer());
+    let mut paged: Vec<RankedHit> = Vec::new();
+    let mut totals = Vec::new();
+    loop {
+        let options = SearchOptions { limit: 7, offset: paged.len(), ..SearchOptions::default() };
+        let page = searcher(&documents).search(&query, &options, &Library(&documents)).unwrap();
+        totals.push((page.total, page.total_is_exact));
+        paged.extend(page.hits);
+        if !page.has_more {
+            break;
+        }
+    }
+    let mut found: Vec<usize> = paged.iter().map(|hit| hit.docid[1..].parse().unwrap()).collect();
+    found.sort_unstable();
+    assert_eq!(found, (0..90).filter(|i| i % 2 == 1).collect::<Vec<_>>());
+    totals.dedup();
+    assert_eq!(totals.len(), 1, "{totals:?}");
+    assert!(totals[0].0 >= 45 && !totals[0].1, "{totals:?}");
 }
 
 /// What a section holds of a term.

@@ -34,6 +34,16 @@ pub(crate) struct Cursor<'a, S> {
     unpacked: Positions,
 }
 
+/// Postings that follow each other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run<'c> {
+    pub(crate) sections: &'c [u32],
+    /// How often the term stands in each body.
+    pub(crate) tfs: &'c [u32],
+    /// Bits of [`FieldCounts`].
+    pub(crate) counts: &'c [u32],
+}
+
 /// A block of positions that was unpacked.
 #[derive(Debug, Clone, Default)]
 struct Positions {
@@ -120,7 +130,25 @@ impl<'a, S: Source> Cursor<'a, S> {
 
     /// Goes to the next posting and returns its section.
     pub(crate) fn advance(&mut self) -> Result<u32, SegmentError> {
-        self.at += 1;
+        self.pass(1)
+    }
+
+    /// Returns the postings of the block at hand from the one at hand on, those with sections before `end`.
+    pub(crate) fn run(&mut self, end: u32) -> Result<Run<'_>, SegmentError> {
+        self.unpack_frequencies()?;
+        let at = self.at.min(self.block.len);
+        let rest = &self.block.sections[at..self.block.len];
+        let to = match rest.last() {
+            Some(&last) if last >= end => at + rest.partition_point(|&section| section < end),
+            _ => self.block.len,
+        };
+        let Block { sections, tfs, counts, .. } = &*self.block;
+        Ok(Run { sections: &sections[at..to], tfs: &tfs[at..to], counts: &counts[at..to] })
+    }
+
+    /// Goes on by so many postings, not beyond the first of the next block, and returns the section there.
+    pub(crate) fn pass(&mut self, count: usize) -> Result<u32, SegmentError> {
+        self.at += count;
         if self.at >= self.block.len && self.index + 1 < self.block_count() {
             self.load(self.index + 1)?;
             self.check_block()?;
@@ -152,6 +180,29 @@ impl<'a, S: Source> Cursor<'a, S> {
     pub(crate) fn block_bound(&self, target: u32) -> Option<(u16, u32)> {
         let skip = Skip::read(self.skips, self.block_for(target)?)?;
         Some((skip.bound, skip.last))
+    }
+
+    /// Returns the largest bound of the blocks that may hold a section from `from`, which lies not before the block at
+    /// hand, up to `end`; `None` if there is none. For a list of one block that is always so.
+    pub(crate) fn bound_within(&self, from: u32, end: u32) -> Option<u16> {
+        let first = self.block_for(from)?;
+        let mut most = None;
+        for index in first.. {
+            let Some(skip) = Skip::read(self.skips, index) else { break };
+            most = most.max(Some(skip.bound));
+            if skip.last.saturating_add(1) >= end {
+                break;
+            }
+        }
+        most
+    }
+
+    /// Returns the number of postings of the record at this offset, dead ones included, and nothing else of it.
+    pub(crate) fn df_at(segment: &Segment<S>, record: u64) -> Result<u32, SegmentError> {
+        let end = record.saturating_add(HEAD).min(segment.source().len());
+        let mut bytes = Bytes(segment.read(record..end)?);
+        bytes.vint()?;
+        bytes.vint32()
     }
 
     /// Returns how often the term stands in the body and in the other fields of the section at hand.

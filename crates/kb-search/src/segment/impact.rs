@@ -139,6 +139,7 @@ impl Impacts {
     }
 
     /// Returns the impact of a term that stands `tf` times in the body and `counts` times elsewhere.
+    #[inline]
     pub(crate) fn of(&self, tf: u32, counts: FieldCounts, lengths: Lengths) -> f32 {
         let body = tf as f32 / (self.body_base + self.body_slope * f32::from(lengths.body));
         if counts.bits() == 0 {
