@@ -202,6 +202,9 @@ report! {
         pub generation: u64,
         /// The bytes are gone from the disk already.
         pub purged: bool,
+        /// Why they are not, where a purge was asked for: the text is unreadable, its bytes are still there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub purge_error: Option<String>,
         /// Nothing was written, as asked.
         pub dry_run: bool,
     }

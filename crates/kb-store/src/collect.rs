@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::commit::{add_totals, index_files, retire, write_segments};
 use crate::error::StoreError;
 use crate::head::{Head, Totals};
-use crate::index::{Index, add_from_store};
+use crate::index::{Index, add_from_store, live_docids};
 use crate::knowledge_base::KnowledgeBase;
 use crate::manifest::Manifest;
 use crate::pack::{PackRef, PackWriter};
@@ -128,13 +128,19 @@ impl KnowledgeBase {
     /// Makes the indexes of a snapshot anew, and returns the head that names them.
     pub(crate) fn rebuilt(&self, snapshot: &Snapshot, observer: &mut dyn Observer) -> Result<(Head, RebuildReport)> {
         let mut head = snapshot.head.clone();
-        let (manifests, problems) = manifests(snapshot)?;
+        let (manifests, mut problems) = manifests(snapshot)?;
+        let mut lost_packs = snapshot.missing.clone();
+        lost_packs.extend(snapshot.packs.iter().filter(|pack| pack.is_lost()).map(|pack| pack.name()));
+        problems.extend(lost_documents(snapshot, &manifests));
+        // The loss is told, and then accepted: a pack of which nothing is left would keep the base from being written.
+        head.packs.retain(|pack| !lost_packs.contains(&pack.name()));
         let documents = manifests.len() as u64;
         head.totals = Totals::default();
         for manifest in &manifests {
             add_totals(&mut head.totals, manifest);
         }
-        let replaced = index_files(&head);
+        let mut replaced = index_files(&head);
+        replaced.extend(lost_packs);
         let mut done = 0;
         head.generation += 1;
         head.segments = write_segments(snapshot, manifests, head.generation, &mut |builder, manifest| {
@@ -231,6 +237,23 @@ fn manifests(snapshot: &Snapshot) -> Result<(Vec<Manifest>, Vec<Problem>)> {
         }
     }
     Ok((manifests, problems))
+}
+
+/// Returns the documents that only the index still knows.
+fn lost_documents(snapshot: &Snapshot, manifests: &[Manifest]) -> Vec<Problem> {
+    let index = snapshot.index.get_or_init(|| Index::open(&*snapshot.storage, &snapshot.head));
+    let known: FxHashSet<&str> = manifests.iter().map(|manifest| manifest.docid.as_str()).collect();
+    let lost = live_docids(index).into_iter().filter(|docid| !known.contains(docid));
+    lost.map(|docid| Problem {
+        kind: "lost-document".to_owned(),
+        severity: Severity::Error,
+        file: None,
+        offset: None,
+        kbid: None,
+        docid: docid.parse().ok(),
+        detail: crate::status::LOST.to_owned(),
+    })
+    .collect()
 }
 
 /// Finds the records that nothing needs. Of a document that lost a section to a purge, the revisions that list it go,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! {"op": "learn", "content": "# A\n", "docid": "a", "title": …, "description": …, "type": …, "tags": […], "source": …}
-//! {"op": "learn", "path": "docs/a.md"}            the file's bytes
+//! {"op": "learn", "path": "docs/a.md"}            the file's bytes, from below the batch's folder
 //! {"op": "learn", "content": "iVBOR…", "encoding": "base64", "type": "image/png", "title": "Plan"}
 //! {"op": "unlearn", "docid": "a"}                 or "kbid", "tag", "source"
 //! {"op": "skill", "name": …, "description": …, "body": …, "arguments": […]}     or "content": a whole SKILL.md
@@ -13,7 +13,7 @@
 //! leaves nothing behind and costs no other, unless the batch is atomic: then nothing of it is done.
 
 use std::io::BufRead;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use base64::Engine;
 use kb_core::{DocId, LearnedDocument, MediaType, Outcome, SectionId, SkillArgument};
@@ -22,7 +22,7 @@ use serde::Deserialize;
 use crate::commit::Txn;
 use crate::error::{IoContext, StoreError};
 use crate::knowledge_base::KnowledgeBase;
-use crate::learn::{CHUNK_BYTES, CHUNK_DOCUMENTS, failed, stage};
+use crate::learn::{CHUNK_BYTES, CHUNK_DOCUMENTS, sentence, stage};
 use crate::prepare::{FileState, Prepared, prepare};
 use crate::reports::{ImportError, ImportLine, ImportReport};
 use crate::request::{ImportOptions, NewAgent, NewSkill, Target, Text, Unlearn};
@@ -125,7 +125,7 @@ impl KnowledgeBase {
                 if line.iter().all(u8::is_ascii_whitespace) {
                     continue;
                 }
-                let operation = parse(line, request.root.as_deref());
+                let operation = parse(line, request);
                 bytes += operation.as_ref().map_or(0, Operation::bytes);
                 waiting.push((number, operation));
             }
@@ -243,7 +243,7 @@ fn read_line(input: &mut dyn BufRead) -> Result<Option<Vec<u8>>> {
     Ok(Some(line))
 }
 
-fn parse(line: &[u8], root: Option<&Path>) -> Result<Operation> {
+fn parse(line: &[u8], request: &ImportOptions) -> Result<Operation> {
     let invalid = |field, reason: String| StoreError::Invalid { field, reason };
     let text = std::str::from_utf8(line)
         .map_err(|e| StoreError::NotUtf8 { name: "line".to_owned(), offset: e.valid_up_to() })?;
@@ -253,7 +253,15 @@ fn parse(line: &[u8], root: Option<&Path>) -> Result<Operation> {
             let (content, media_type, source) = match (content, path) {
                 (Some(content), None) => (decode(content, encoding.as_deref())?, r#type, source),
                 (None, Some(path)) => {
-                    let full = root.map_or_else(|| path.clone(), |root| root.join(&path));
+                    let leaves = path.is_absolute() || path.components().any(|part| part == Component::ParentDir);
+                    if leaves && !request.allow_outside {
+                        let reason = format!("`{}` leads out of the folder of the batch", path.display());
+                        return Err(invalid("path", reason));
+                    }
+                    let full = request.root.as_ref().map_or_else(|| path.clone(), |root| root.join(&path));
+                    if !full.is_file() && full.exists() {
+                        return Err(invalid("path", format!("`{}` is not a file", path.display())));
+                    }
                     let name = path.to_string_lossy().replace('\\', "/");
                     let media_type = r#type.or_else(|| MediaType::of_file_name(&name));
                     (std::fs::read(&full).io("read", &full)?, media_type, source.or(Some(name)))
@@ -343,7 +351,7 @@ fn done(line: u64, op: &str, document: LearnedDocument) -> ImportLine {
 }
 
 fn not_done(line: u64, op: Option<&str>, error: &StoreError) -> ImportLine {
-    let message = failed(None, error).warnings.into_iter().next().map(|warning| warning.message).unwrap_or_default();
+    let message = sentence(error);
     ImportLine {
         line,
         ok: false,

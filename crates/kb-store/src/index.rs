@@ -207,6 +207,17 @@ fn front_text(manifest: &Manifest) -> String {
     text
 }
 
+/// Returns the docids of the live documents of an index, in order, as often as they are in it.
+pub(crate) fn live_docids(index: &Index) -> Vec<&str> {
+    let mut docids = Vec::new();
+    for (segment, dead) in &index.segments {
+        let live = (0..segment.documents()).filter(|&o| !dead.as_ref().is_some_and(|dead| dead.contains(o)));
+        docids.extend(live.filter_map(|ordinal| segment.docid(ordinal).ok()));
+    }
+    docids.sort_unstable();
+    docids
+}
+
 /// Turns an error of the index into one of the store.
 pub(crate) fn index_error(error: kb_search::BuildError) -> StoreError {
     match error {
@@ -217,6 +228,7 @@ pub(crate) fn index_error(error: kb_search::BuildError) -> StoreError {
 
 /// Makes an index in memory of as many documents as `budget` bytes of text allow. Returns whether these are all.
 pub(crate) fn scan(snapshot: &Snapshot, budget: u64) -> Result<(Vec<LiveSegment<IndexBytes>>, bool), StoreError> {
+    snapshot.packs.iter().for_each(|pack| pack.will_be_read());
     let mut manifests = Vec::new();
     for place in snapshot.current(crate::record::Kind::MANIFEST) {
         // A damaged manifest costs its document; `check` says which.

@@ -281,6 +281,11 @@ impl Pack {
         self.layout.as_ref().map_or_else(|_| self.salvaged().generations, |layout| layout.generations)
     }
 
+    /// Says that most of the pack is about to be read.
+    pub(crate) fn will_be_read(&self) {
+        self.object.will_be_read();
+    }
+
     /// Returns the packs whose place this one took.
     pub(crate) fn replaces(&self) -> &[[u8; 16]] {
         self.layout.as_ref().map_or_else(|_| &self.salvaged().replaces, |layout| &layout.replaces)
@@ -294,6 +299,16 @@ impl Pack {
     /// Returns the records of this key, the newest first.
     pub(crate) fn find_all(&self, kind: Kind, key: &Key) -> Vec<Entry> {
         self.from((kind, *key)).take_while(|entry| entry.kind == kind && entry.key == *key).collect()
+    }
+
+    /// Says whether the pack tells by itself what it holds; else that was found out from its blocks.
+    pub(crate) const fn has_directory(&self) -> bool {
+        self.layout.is_ok()
+    }
+
+    /// Says whether not one record can be had of the pack.
+    pub(crate) fn is_lost(&self) -> bool {
+        !self.has_directory() && self.from((Kind(0), [0; 16])).next().is_none()
     }
 
     /// Says whether no newer record of its key is in this pack.
@@ -430,6 +445,7 @@ impl Pack {
         keep: &mut dyn FnMut(&Entry) -> bool,
     ) -> Result<u64, StoreError> {
         let layout = self.layout.as_ref().map_err(|damage| StoreError::from(damage.clone()))?;
+        self.object.will_be_read();
         let mut entries = Vec::with_capacity(layout.entries as usize);
         for i in 0..layout.entries {
             entries.push(layout.entry(i)?);

@@ -86,6 +86,8 @@ pub struct ImportOptions {
     pub dry_run: bool,
     /// Where relative `path`s begin.
     pub root: Option<PathBuf>,
+    /// Take absolute `path`s too, and those with `..`.
+    pub allow_outside: bool,
 }
 
 /// What an unlearn takes away.

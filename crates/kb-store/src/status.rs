@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::StoreError;
 use crate::head::FORMAT;
-use crate::index::{Index, IndexProblem};
+use crate::index::{Index, IndexProblem, live_docids};
 use crate::knowledge_base::KnowledgeBase;
 use crate::manifest::Manifest;
 use crate::pack::Entry;
@@ -98,7 +98,7 @@ impl KnowledgeBase {
             check.bytes += pack.len();
             for (damage, entries) in pack.verify() {
                 lost.extend(entries.iter().map(|entry| (entry.kind, entry.key)));
-                check.pack_damage(&damage, &entries);
+                check.pack_damage(&damage, &entries, pack.has_directory());
             }
         }
         for name in &snapshot.missing {
@@ -119,6 +119,9 @@ impl KnowledgeBase {
     }
 }
 
+/// What is said of a document that only the index still knows.
+pub(crate) const LOST: &str = "the document is lost with the pack that held it; learn it again from its source";
+
 struct Check<'s> {
     snapshot: &'s Snapshot,
     problems: Vec<Problem>,
@@ -127,10 +130,15 @@ struct Check<'s> {
 }
 
 impl Check<'_> {
-    fn pack_damage(&mut self, damage: &Damage, lost: &[Entry]) {
+    fn pack_damage(&mut self, damage: &Damage, lost: &[Entry], readable: bool) {
         let file = damage.file.to_string();
         if lost.is_empty() {
-            let detail = format!("{}; nothing that it holds is lost", damage.detail);
+            let rest = if readable {
+                "nothing that it holds is lost"
+            } else {
+                "what its blocks still hold is used, the rest is lost"
+            };
+            let detail = format!("{}; {rest}", damage.detail);
             self.problems.push(damage_problem(file, damage.offset, None, detail));
             return;
         }
@@ -244,18 +252,16 @@ impl Check<'_> {
     }
 
     fn compare(&mut self, index: &Index, documents: &[Manifest]) {
-        let mut indexed: FxHashMap<String, u32> = FxHashMap::default();
-        for (i, (segment, dead)) in index.segments.iter().enumerate() {
+        let mut indexed: FxHashMap<&str, u32> = FxHashMap::default();
+        for (i, (segment, _)) in index.segments.iter().enumerate() {
             let name = self.snapshot.head.segments[i].name().to_string();
             if let Err(error) = segment.check() {
                 self.problems.push(damage_problem(name, 0, None, error.to_string()));
                 return;
             }
-            for ordinal in (0..segment.documents()).filter(|&o| !dead.as_ref().is_some_and(|dead| dead.contains(o))) {
-                if let Ok(docid) = segment.docid(ordinal) {
-                    *indexed.entry(docid.to_owned()).or_default() += 1;
-                }
-            }
+        }
+        for docid in live_docids(index) {
+            *indexed.entry(docid).or_default() += 1;
         }
         for manifest in documents {
             if indexed.remove(manifest.docid.as_str()) != Some(1) {
@@ -263,9 +269,15 @@ impl Check<'_> {
                 self.problem("index-mismatch", Severity::Error, None, &manifest.docid, detail);
             }
         }
+        let packs_are_whole =
+            self.snapshot.missing.is_empty() && self.snapshot.packs.iter().all(|pack| pack.is_whole());
         for docid in indexed.keys().filter_map(|docid| docid.parse::<DocId>().ok()) {
-            let detail = "the index holds a document that is not there; `rebuild` makes it anew".to_owned();
-            self.problem("index-mismatch", Severity::Error, None, &docid, detail);
+            if packs_are_whole {
+                let detail = "the index holds a document that is not there; `rebuild` makes it anew".to_owned();
+                self.problem("index-mismatch", Severity::Error, None, &docid, detail);
+            } else {
+                self.problem("lost-document", Severity::Error, None, &docid, LOST.to_owned());
+            }
         }
     }
 

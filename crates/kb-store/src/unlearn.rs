@@ -47,8 +47,12 @@ impl KnowledgeBase {
             txn.purge = request.purge;
             unlearn(txn, request)
         })?;
-        if request.purge {
-            self.purge(&done)?;
+        if request.purge
+            && let Err(error) = self.purge(&done)
+        {
+            // The unlearn itself is durable: the caller must hear of both.
+            done.purged = false;
+            done.purge_error = Some(crate::learn::sentence(&error));
         }
         done.generation = if request.purge { self.snapshot()?.head.generation } else { generation };
         Ok(done)
@@ -293,6 +297,7 @@ fn report(txn: &Txn<'_>, plan: &Plan, generation: u64, request: &Unlearn) -> Res
         dangling,
         generation,
         purged: request.purge && !request.dry_run,
+        purge_error: None,
         dry_run: request.dry_run,
     })
 }

@@ -69,6 +69,10 @@ impl KnowledgeBase {
 
     fn learn_root(&self, path: &Path, request: &LearnPaths, observer: &mut dyn Observer) -> Result<LearnReport> {
         let root = path.canonicalize().io("find", path)?;
+        if !root.is_dir() && !root.is_file() {
+            let reason = format!("`{}` is neither a file nor a folder; `-` reads a pipe", path.display());
+            return Err(StoreError::Invalid { field: "path", reason });
+        }
         let base = self.base_folder();
         let mut batch = Batch::new(self, request.dry_run);
         let mut unreadable: Vec<String> = Vec::new();

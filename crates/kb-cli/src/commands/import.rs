@@ -29,12 +29,17 @@ pub(crate) struct Args {
     /// Say what would be done and write nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
+    /// Take files from anywhere
+    ///
+    /// Else a `path` that is absolute or has `..` in it is refused: a batch may come from somebody else.
+    #[arg(long)]
+    allow_outside: bool,
 }
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let base = context.databases.open()?;
     let (mut input, root) = open(&args.file)?;
-    let request = ImportOptions { atomic: args.atomic, dry_run: args.dry_run, root };
+    let request = ImportOptions { atomic: args.atomic, dry_run: args.dry_run, root, allow_outside: args.allow_outside };
     let out = &mut context.output;
     let mut printed = Ok(());
     let report = base.import(&mut *input, &request, &mut |line| {

@@ -69,6 +69,10 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     }
     let dry = if report.dry_run { " (nothing was written)" } else { "" };
     context.output.note(format_args!("{} unlearned{dry}", told(&report)));
+    if let Some(error) = &report.purge_error {
+        context.output.warning(format_args!("the bytes are still on the disk: {error}; `kb gc` removes them later"));
+        return Ok(Exit::Partly);
+    }
     Ok(Exit::Done)
 }
 

@@ -8,6 +8,7 @@ use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
 use super::map::Bytes;
+use super::scattered::Scattered;
 
 /// A file being written.
 pub trait FsFile: Write + Send {
@@ -26,6 +27,11 @@ pub trait Fs: Send + Sync + fmt::Debug + 'static {
     /// Opens a file that will never change again.
     fn open(&self, path: &Path) -> io::Result<Bytes>;
 
+    /// Opens a file that will never change again, of which a few small pieces are wanted.
+    fn open_scattered(&self, path: &Path) -> io::Result<Bytes> {
+        self.open(path)
+    }
+
     /// Creates a file that must not exist yet.
     fn create(&self, path: &Path) -> io::Result<Box<dyn FsFile>>;
 
@@ -37,6 +43,19 @@ pub trait Fs: Send + Sync + fmt::Debug + 'static {
 
     /// Says whether this is a directory.
     fn is_dir(&self, path: &Path) -> bool;
+
+    /// Says whether this leads elsewhere: a symbolic link, or something that is neither file nor directory. A base
+    /// that came with somebody's folder must not make kb write or delete outside it, or wait on a pipe.
+    fn leads_away(&self, path: &Path) -> bool {
+        let _ = path;
+        false
+    }
+
+    /// Says whether a process lives, where that can be told.
+    fn is_alive(&self, pid: u32) -> Option<bool> {
+        let _ = pid;
+        None
+    }
 
     /// Creates a directory; one that is there is success.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
@@ -79,6 +98,10 @@ impl Fs for Disk {
         Bytes::map(&File::open(path)?)
     }
 
+    fn open_scattered(&self, path: &Path) -> io::Result<Bytes> {
+        Ok(Bytes::Scattered(Box::new(Scattered::open(File::open(path)?)?)))
+    }
+
     fn create(&self, path: &Path) -> io::Result<Box<dyn FsFile>> {
         Ok(Box::new(OpenOptions::new().write(true).create_new(true).open(path)?))
     }
@@ -93,6 +116,15 @@ impl Fs for Disk {
 
     fn is_dir(&self, path: &Path) -> bool {
         path.is_dir()
+    }
+
+    fn leads_away(&self, path: &Path) -> bool {
+        path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+    }
+
+    fn is_alive(&self, pid: u32) -> Option<bool> {
+        let processes = Path::new("/proc");
+        processes.join("self").exists().then(|| processes.join(pid.to_string()).exists())
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {

@@ -82,12 +82,28 @@ impl<F: Fs> LocalStorage<F> {
         }
     }
 
+    /// Refuses what is not a plain file or folder of the base itself.
+    fn refuse_link(&self, path: &Path) -> Result<(), StoreError> {
+        if self.fs.leads_away(path) {
+            let source =
+                io::Error::new(io::ErrorKind::InvalidInput, "it is a link or a device, not a part of the base");
+            return Err(StoreError::Io { op: "use", path: path.to_owned(), source });
+        }
+        Ok(())
+    }
+
     fn read_if_there(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.root.join(name);
+        self.refuse_link(&path)?;
         match self.fs.read(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             other => other.io("read", &path).map(Some),
         }
+    }
+
+    /// Returns who holds the lock, as far as the note tells: a note of a process that is no more is not the holder's.
+    fn holder(&self) -> Option<LockHolder> {
+        self.read_lock_note().filter(|holder| self.fs.is_alive(holder.pid) != Some(false))
     }
 
     fn read_lock_note(&self) -> Option<LockHolder> {
@@ -134,7 +150,11 @@ impl<F: Fs> Storage for LocalStorage<F> {
 
     fn open(&self, name: FileName) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let path = self.path(name);
-        match self.fs.open(&path) {
+        let opened = match name.area {
+            Area::Packs => self.fs.open_scattered(&path),
+            Area::Index => self.fs.open(&path),
+        };
+        match opened {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             other => Ok(Some(Arc::new(LocalObject(other.io("open", &path)?)))),
         }
@@ -201,6 +221,9 @@ impl<F: Fs> Storage for LocalStorage<F> {
 
     fn lock(&self, wait: Duration, holder: &LockHolder) -> Result<Box<dyn WriterLock>, StoreError> {
         let path = self.root.join("lock");
+        for part in [path.clone(), self.dir(Area::Packs), self.dir(Area::Index)] {
+            self.refuse_link(&part)?;
+        }
         let command = holder.command.replace(['\t', '\n'], " ");
         let note = format!("{}\t{}\t{command}\n", holder.pid, holder.since);
         let started = std::time::Instant::now();
@@ -213,13 +236,14 @@ impl<F: Fs> Storage for LocalStorage<F> {
             }
             self.fs.pause(attempt);
         }
-        Err(StoreError::Busy { holder: self.read_lock_note(), waited: started.elapsed() })
+        Err(StoreError::Busy { holder: self.holder(), waited: started.elapsed() })
     }
 
     fn lock_state(&self) -> Result<(Option<LockHolder>, bool), StoreError> {
         let path = self.root.join("lock");
+        self.refuse_link(&path)?;
         let held = self.fs.is_locked(&path).io("look at the lock of", &path)?;
-        Ok((self.read_lock_note(), held))
+        Ok((if held { self.holder() } else { self.read_lock_note() }, held))
     }
 }
 
@@ -228,16 +252,18 @@ struct LocalObject(Bytes);
 
 impl Object for LocalObject {
     fn len(&self) -> u64 {
-        self.0.len() as u64
+        self.0.len()
     }
 
     fn bytes(&self, range: Range<u64>) -> io::Result<&[u8]> {
-        let start = usize::try_from(range.start).ok();
-        let end = usize::try_from(range.end).ok();
-        start
-            .zip(end)
-            .and_then(|(start, end)| self.0.get(start..end))
-            .ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends too early"))
+        self.0.slice(range)
+    }
+
+    fn will_be_read(&self) {
+        if let Bytes::Scattered(file) = &self.0 {
+            // Where it cannot be mapped it is read by the piece.
+            let _ = file.map();
+        }
     }
 }
 

@@ -423,3 +423,27 @@ fn torn_and_missing_files_lose_nothing_else() {
         }
     }
 }
+
+#[test]
+fn a_pack_that_is_gone_costs_its_documents_which_are_named_and_then_the_base_goes_on() {
+    for empty in [false, true] {
+        let base = Base::new();
+        base.learn("one", "# One\n\nalpha\n");
+        let pack =
+            std::fs::read_dir(base.database().join("packs")).expect("there").next().expect("one").expect("one").path();
+        if empty {
+            std::fs::write(&pack, "").expect("writable");
+        } else {
+            std::fs::remove_file(&pack).expect("it was there");
+        }
+        let kb = KnowledgeBase::open(base.database(), options()).expect("the head is there");
+        let lost = |problems: &[kb_core::Problem]| {
+            problems.iter().any(|problem| problem.kind == "lost-document" && problem.docid == Some(id("one")))
+        };
+        assert!(lost(&kb.check(&mut Silent).expect("checked").problems));
+        assert!(lost(&kb.rebuild(&mut Silent).expect("rebuilt").problems));
+        assert_eq!(kb.check(&mut Silent).expect("checked").problems, []);
+        kb.learn(&text("one", "# One\n\nalpha\n")).expect("learned again");
+        assert_eq!(base.search("alpha"), ["one"]);
+    }
+}

@@ -133,7 +133,7 @@ fn a_bad_line_is_reported_and_the_rest_is_done() {
             json!({"op": "unlearn", "docid": "nobody"}),
             json!({"op": "unlearn", "tag": "nobody"}),
             json!({"op": "agent", "name": "x", "persona": "y", "skills": ["nobody"]}),
-            json!({"op": "learn", "path": "/nowhere/at/all.md"}),
+            json!({"op": "learn", "path": "nowhere/at/all.md"}),
         ]),
     );
     assert_eq!(brief(&lines), [(1, "not-found"), (2, "not-found"), (3, "not-found"), (4, "io")]);
@@ -357,4 +357,22 @@ fn what_is_exported_and_imported_is_an_equal_base() {
     let paths: std::collections::BTreeSet<String> = exported.iter().map(|d| d.path.to_lowercase()).collect();
     assert_eq!(paths.len(), exported.len(), "no two share a path");
     assert!(copy.problems().is_empty());
+}
+
+#[test]
+fn a_batch_takes_no_file_from_outside_its_folder_unless_it_may() {
+    let base = Base::new();
+    base.write("secret.md", "# Secret\n");
+    base.write("batch/own.md", "# Own\n");
+    let root = Some(base.folder().join("batch"));
+    let absolute = base.folder().join("secret.md");
+    let input = format!(
+        "{{\"op\":\"learn\",\"path\":\"own.md\"}}\n{{\"op\":\"learn\",\"path\":\"../secret.md\"}}\n{}\n",
+        serde_json::json!({"op": "learn", "path": absolute})
+    );
+    let (report, _) = import_with(&base, &input, &ImportOptions { root: root.clone(), ..ImportOptions::default() });
+    let report = report.expect("lines that fail are reported");
+    assert_eq!((report.done, report.failed), (1, 2));
+    let may = ImportOptions { root, allow_outside: true, ..ImportOptions::default() };
+    assert_eq!(import_with(&base, &input, &may).0.expect("all may").failed, 0);
 }

@@ -200,14 +200,16 @@ fn a_held_lock_says_who_holds_it_and_reading_goes_on() {
     let lock = base.database().join("lock");
     let held = OpenOptions::new().write(true).open(&lock).expect("a commit leaves it");
     held.lock().expect("nobody else has it");
-    std::fs::write(&lock, "4242\t2030-03-17T17:46:40Z\tkb learn docs\n").expect("writable");
+    let pid = std::process::id();
+    std::fs::write(&lock, format!("{pid}\t2030-03-17T17:46:40Z\tkb learn docs\n")).expect("writable");
     let kb = KnowledgeBase::open(base.database(), hurried()).expect("opening needs no lock");
     for (name, write) in WRITERS {
         let started = Instant::now();
         match write(&kb) {
             Err(error @ StoreError::Busy { .. }) => {
                 assert!(error.is_retryable());
-                let message = "the database is busy: process 4242 (`kb learn docs`) since 2030-03-17T17:46:40Z";
+                let message =
+                    format!("the database is busy: process {pid} (`kb learn docs`) since 2030-03-17T17:46:40Z");
                 assert_eq!(error.to_string(), message, "{name}");
             }
             other => panic!("{name}: {other:?}"),
@@ -256,4 +258,22 @@ fn a_lock_dies_with_the_process_that_held_it() {
     kb.learn(&text("b", "# B\n")).expect("the lock is free");
     kb.gc(&Gc::default(), &mut Silent).expect("collected");
     assert!(!sign.exists(), "what a killed writer leaves is collected");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_base_with_links_in_it_is_not_written_through() {
+    for part in ["lock", "packs", "index"] {
+        let base = Base::new();
+        base.learn("a", "# A\n");
+        let outside = base.write("outside/tmp-9-9", "precious");
+        let target = if part == "lock" { outside.clone() } else { base.folder().join("outside") };
+        let link = base.database().join(part);
+        let _ = std::fs::remove_file(&link);
+        let _ = std::fs::remove_dir_all(&link);
+        std::os::unix::fs::symlink(target, &link).expect("a link");
+        assert!(matches!(base.kb.learn(&text("b", "# B\n")), Err(StoreError::Io { op: "use", .. })), "{part}");
+        assert!(base.kb.gc(&kb_store::Gc::default(), &mut kb_store::Silent).is_err(), "{part}");
+        assert_eq!(std::fs::read(outside).expect("it is there"), b"precious", "{part}");
+    }
 }
