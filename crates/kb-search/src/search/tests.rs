@@ -187,6 +187,33 @@ fn pages_follow_each_other_without_gaps() {
 }
 
 #[test]
+fn common_words_without_positions_hold_their_place_in_a_phrase() {
+    let documents = texts(&[
+        "the state of the art",
+        "the art of the state",
+        "state, of which the art is",
+        "to be or not to be",
+        "or not to be; be to",
+        "call is_a(x)",
+        "a fish is",
+    ]);
+    for (query, expected) in [
+        ("\"state of the art\"", vec!["d0"]),
+        ("\"the art\"", vec!["d0", "d1", "d2"]),
+        ("\"to be or not to be\"", vec!["d3"]),
+        ("\"not to be\"", vec!["d3", "d4"]),
+        ("\"be to\"", vec!["d4"]),
+        ("\"is_a\"", vec!["d5"]),
+    ] {
+        let ranked = ask(&documents, query, Mode::Auto);
+        let mut found = docids(&ranked);
+        found.sort_unstable();
+        assert_eq!(found, expected, "{query}");
+    }
+    assert_eq!(docids(&ask(&documents, "is_a", Mode::Auto))[0], "d5");
+}
+
+#[test]
 fn every_page_of_a_quoted_phrase_holds_it_as_typed() {
     let all: Vec<String> = (0..90)
         .map(|i| format!("{} no. {i} {}", ["move constructors", "move constructor"][i % 2], "pier ".repeat(i % 7)))
