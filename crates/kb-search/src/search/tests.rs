@@ -81,6 +81,8 @@ fn a_mistyped_word_is_read_as_the_nearest() {
     assert_eq!((docids(&ranked), ranked.stage), (vec!["d0"], Stage::Fuzzy));
     assert_eq!(ranked.corrected[0].from, "pazameters");
     assert_eq!(ask(&documents, "pazameters", Mode::All).total, 0);
+    let documents = texts(&["it opens a file", "an option"]);
+    assert_eq!(docids(&ask(&documents, "opnes", Mode::Auto)), ["d0"]);
 }
 
 #[test]
