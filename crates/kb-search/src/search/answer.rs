@@ -10,14 +10,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::collect::{Candidate, Collector};
 use super::evaluate::{Matches, Request, SCORE_UNIT, Scope};
+use super::exact::Looked;
 use super::filter::{self, DocumentSet};
-use super::plan::{Plan, Planned};
+use super::plan::Plan;
 use super::rerank::{self, Look};
 use super::terms::Lexicon;
 use super::{Ranked, RankedHit, RankedSection, SearchOptions, Searcher, Texts};
-use crate::analysis::TermKind;
-use crate::matcher::{Form, Matcher};
-use crate::query::{Clause, ClauseKind, Field, Occur, ParsedQuery, Unit};
+use crate::query::{Clause, ClauseKind, Occur, ParsedQuery, Unit};
 use crate::segment::Impacts;
 use crate::source::{SegmentError, Source};
 
@@ -27,8 +26,6 @@ const RERANKED: usize = 200;
 const COUNTED: u64 = 1000;
 /// Where the lists are no longer than this together, all documents are counted.
 const CHEAP: u64 = 20_000;
-/// Documents whose text is looked at for the forms of words.
-const TEXTS: usize = 10;
 /// Most candidates whose text is looked at for quoted phrases.
 const QUOTED_TEXTS: usize = 800;
 /// Where fewer documents than this hold all words, those that hold some are ranked among them. It does not hang on the page asked for,
@@ -40,8 +37,6 @@ const COVERAGE: f64 = 0.5;
 const MORE: usize = 5;
 /// Other documents of a hit.
 const ALSO_IN: usize = 10;
-/// Added for each word in the form asked for, times its idf.
-const EXACT: f32 = 0.1;
 /// A hit this sure answers the query.
 const ANSWERED: f64 = 0.6;
 
@@ -89,12 +84,12 @@ fn as_phrase(query: &ParsedQuery) -> ParsedQuery {
     merged
 }
 
-struct Search<'a, S> {
-    searcher: &'a Searcher<S>,
-    query: &'a ParsedQuery,
+pub(super) struct Search<'a, S> {
+    pub(super) searcher: &'a Searcher<S>,
+    pub(super) query: &'a ParsedQuery,
     options: &'a SearchOptions,
     lexicon: Lexicon<'a, S>,
-    plan: Plan,
+    pub(super) plan: Plan,
     allowed: Vec<Option<DocumentSet>>,
     impacts: Impacts,
 }
@@ -112,22 +107,14 @@ struct Found<'s> {
     full: bool,
 }
 
-/// What came of a look at the texts.
-struct Looked {
-    /// Candidates without a quoted phrase.
-    dropped: u64,
-    /// No candidate was left out, so the total is as exact as it was.
-    all: bool,
-}
-
 /// A hit to be: its rank, the first bits of its kbid, and the other documents that hold the section.
-type Distinct<'s> = (Ranking<'s>, u64, Vec<String>);
+pub(super) type Distinct<'s> = (Ranking<'s>, u64, Vec<String>);
 
 /// A candidate after the second look.
-struct Ranking<'s> {
-    candidate: Candidate<'s>,
+pub(super) struct Ranking<'s> {
+    pub(super) candidate: Candidate<'s>,
     look: Look,
-    score: u32,
+    pub(super) score: u32,
 }
 
 impl<S: Source> Search<'_, S> {
@@ -353,85 +340,6 @@ impl<S: Source> Search<'_, S> {
             hits.push((ranking, prefix, Vec::new()));
         }
         Ok((hits, duplicates))
-    }
-
-    /// Looks at the texts of the best hits: quoted phrases have to stand there as typed, and words in the form asked
-    /// for count more. Where something is quoted, it stops when one more than `page_end` hits stand.
-    fn exact(&self, hits: &mut Vec<Distinct<'_>>, page_end: usize, texts: &dyn Texts) -> Looked {
-        let quoted = self.plan.wanted.iter().any(|planned| planned.quoted);
-        let mut looked = Looked { dropped: 0, all: true };
-        if !quoted && !self.plan.wanted.iter().any(|planned| self.has_forms(planned)) {
-            return looked;
-        }
-        let matcher = Matcher::new(self.query, &self.searcher.analyzer);
-        // The same ones whatever page is asked for, so that pages follow each other and totals agree.
-        let mut standing: Vec<Distinct<'_>> = Vec::new();
-        let mut rest = std::mem::take(hits).into_iter();
-        while standing.len() < if quoted { TEXTS.max(page_end) + 1 } else { TEXTS } {
-            let Some(mut hit) = rest.next() else { break };
-            match self.bonus(&hit.0, &matcher, texts) {
-                Some(bonus) => {
-                    if standing.len() < TEXTS {
-                        hit.0.score = hit.0.score.saturating_add(bonus);
-                    }
-                    standing.push(hit);
-                }
-                None if standing.len() <= TEXTS => looked.dropped += 1,
-                None => {}
-            }
-        }
-        looked.all = !quoted || standing.len() <= TEXTS;
-        let first = standing.len().min(TEXTS);
-        let key = |(ranking, _, _): &Distinct<'_>| Reverse(ranking.score);
-        standing[..first]
-            .sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.0.candidate.docid.0.cmp(b.0.candidate.docid.0)));
-        if !quoted {
-            standing.extend(rest);
-        }
-        *hits = standing;
-        looked
-    }
-
-    /// Returns what is added to a score for words that stand in the text as typed; `None` where a quoted phrase does
-    /// not.
-    fn bonus(&self, ranking: &Ranking<'_>, matcher: &Matcher, texts: &dyn Texts) -> Option<u32> {
-        let segment = &self.searcher.segments[ranking.candidate.segment].0;
-        let (docid, section) = (ranking.candidate.docid.0, ranking.candidate.section.0);
-        let Ok(position) = segment.place(ranking.candidate.ordinal, section) else { return Some(0) };
-        let Some((markup, text)) = texts.text(docid, position) else { return Some(0) };
-        // Stop words are wanted where they are quoted, or there are no others.
-        let stop = self.plan.wanted.iter().any(|planned| planned.stop);
-        let look = if stop { Matcher::look } else { Matcher::look_for_telling };
-        let mut forms = look(matcher, &text, markup, Field::Body).forms;
-        let in_text = |forms: &[Option<Form>], index: usize| forms[index] >= Some(Form::Folded);
-        if self.plan.wanted.iter().any(|planned| planned.quoted && !in_text(&forms, planned.index))
-            && let Some(title) = texts.title(docid)
-        {
-            let titled = look(matcher, &title, crate::Markup::None, Field::Title).forms;
-            forms.iter_mut().zip(titled).for_each(|(form, titled)| *form = (*form).max(titled));
-        }
-        let mut bonus = 0.0;
-        for planned in &self.plan.wanted {
-            match forms[planned.index] {
-                Some(Form::Exact) => bonus += planned.idf,
-                Some(Form::Folded) => bonus += 0.8 * planned.idf,
-                _ if planned.quoted => return None,
-                _ => {}
-            }
-        }
-        Some((EXACT * bonus * SCORE_UNIT) as u32)
-    }
-
-    /// Says whether the dictionary knows less of a clause than was typed. A word that it does not know at all stands
-    /// nowhere.
-    fn has_forms(&self, planned: &Planned) -> bool {
-        match self.query.clauses.get(planned.index).map(|clause| &clause.kind) {
-            Some(ClauseKind::Word(_)) if !planned.near.is_empty() => false,
-            Some(ClauseKind::Word(unit)) => {
-                unit.terms.iter().any(|term| term.kind == TermKind::Word && term.text != unit.raw.to_lowercase())
-            }
-            _ => false,
-        }
     }
 
     fn answer(&self, found: &Found<'_>, hits: Vec<Distinct<'_>>, looked: &Looked) -> Result<Ranked, SegmentError> {

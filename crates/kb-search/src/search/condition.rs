@@ -89,19 +89,14 @@ impl<'a, S: Source> Conditional<'a, S> {
     pub(super) fn matches(&mut self, section: u32) -> Result<bool, SegmentError> {
         if let Some(whole) = &mut self.whole
             && whole.section() == section
+            && holds(self.field, whole)?
         {
-            let (tf, counts) = whole.frequencies()?;
-            if stands_in(self.field, tf, counts) {
-                return Ok(true);
-            }
+            return Ok(true);
         }
         if !self.aligned {
             for (cursor, _) in &mut self.cursors {
-                if cursor.section() == section {
-                    let (tf, counts) = cursor.frequencies()?;
-                    if stands_in(self.field, tf, counts) {
-                        return Ok(true);
-                    }
+                if cursor.section() == section && holds(self.field, cursor)? {
+                    return Ok(true);
                 }
             }
             return Ok(false);
@@ -110,11 +105,7 @@ impl<'a, S: Source> Conditional<'a, S> {
             return Ok(false);
         }
         for (cursor, _) in &mut self.cursors {
-            if cursor.section() != section {
-                return Ok(false);
-            }
-            let (tf, counts) = cursor.frequencies()?;
-            if !stands_in(self.field, tf, counts) {
+            if cursor.section() != section || !holds(self.field, cursor)? {
                 return Ok(false);
             }
         }
@@ -148,6 +139,15 @@ impl<'a, S: Source> Conditional<'a, S> {
         }
         Ok(true)
     }
+}
+
+/// Says whether the posting at hand counts in a field; frequencies are not unpacked where any field will do.
+fn holds<S: Source>(field: Option<Field>, cursor: &mut Cursor<'_, S>) -> Result<bool, SegmentError> {
+    if field.is_none() {
+        return Ok(true);
+    }
+    let (tf, counts) = cursor.frequencies()?;
+    Ok(stands_in(field, tf, counts))
 }
 
 /// Says whether a term that stands so often in the body and elsewhere stands in a field.

@@ -195,6 +195,8 @@ struct Run<'s, 'a, S> {
     /// The rarest first.
     required: Vec<Conditional<'a, S>>,
     excluded: Vec<Conditional<'a, S>>,
+    /// Every list is required and nothing else is: the lists are asked themselves, in this order, the rarest first.
+    conjunction: Vec<usize>,
     lengths: WindowLengths<'a, S>,
 }
 
@@ -225,7 +227,12 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
         let mut required = open(&request.required)?;
         required.sort_by_key(|condition| condition.cost);
         let lengths = WindowLengths::new(scope.segment);
-        Ok(Self { scope, lists, required, excluded: open(&request.excluded)?, lengths })
+        let mut conjunction = Vec::new();
+        if lists.len() > 1 && lists.len() == request.scored.len() && is_conjunction(request) {
+            conjunction.extend(0..lists.len());
+            conjunction.sort_by_key(|&index| lists[index].cursor.df());
+        }
+        Ok(Self { scope, lists, required, excluded: open(&request.excluded)?, conjunction, lengths })
     }
 
     /// Finds sections that hold any of the scoring terms.
@@ -383,6 +390,21 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
             }
             return Ok(found);
         }
+        if !self.conjunction.is_empty() {
+            'next: loop {
+                for &index in &self.conjunction {
+                    let next = self.lists[index].cursor.seek(section)?;
+                    if next > section {
+                        if next == Cursor::<S>::END {
+                            return Ok(next);
+                        }
+                        section = next;
+                        continue 'next;
+                    }
+                }
+                return Ok(section);
+            }
+        }
         'next: loop {
             for condition in &mut self.required {
                 let next = condition.next(section)?;
@@ -400,9 +422,11 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
 
     /// Returns the score of a section that [`Self::next_candidate`] gave, if it matches.
     fn score_at(&mut self, section: u32) -> Result<Option<u32>, SegmentError> {
-        for condition in &mut self.required {
-            if !condition.matches(section)? {
-                return Ok(None);
+        if self.conjunction.is_empty() {
+            for condition in &mut self.required {
+                if !condition.matches(section)? {
+                    return Ok(None);
+                }
             }
         }
         if self.is_excluded(section)? {
@@ -427,6 +451,18 @@ impl<'s, 'a, S: Source> Run<'s, 'a, S> {
         }
         Ok(false)
     }
+}
+
+/// Says whether each required clause is one of the terms that score, wherever it stands, and each of these is required.
+fn is_conjunction(request: &Request) -> bool {
+    let terms = request.required.iter().map(|condition| match (&condition.shape, condition.field) {
+        (Shape::Any(terms), None) if terms.len() == 1 => terms.first().copied(),
+        _ => None,
+    });
+    let Some(terms) = terms.collect::<Option<Vec<usize>>>() else { return false };
+    let scored = &request.scored;
+    scored.iter().all(|scored| scored.field.is_none() && terms.contains(&scored.term))
+        && terms.iter().all(|term| scored.iter().any(|scored| scored.term == *term))
 }
 
 /// Returns a score that no impact up to this one exceeds.

@@ -6,6 +6,7 @@ mod answer;
 mod collect;
 mod condition;
 mod evaluate;
+mod exact;
 mod filter;
 mod plan;
 mod rerank;

@@ -245,12 +245,12 @@ fn phrase<S: Source>(planned: &mut Planned, units: &[Unit], lexicon: &mut Lexico
 /// is unknown is; if nothing is near, the parts that are known stand for it.
 fn correct<S: Source>(planned: &mut Planned, unit: &Unit, lexicon: &mut Lexicon<'_, S>) -> Result<(), SegmentError> {
     let whole = unit.terms.iter().find(|term| matches!(term.kind, TermKind::Word | TermKind::Whole));
-    let mut near = whole.map_or_else(|| Ok(Vec::new()), |whole| lexicon.near(&whole.text))?;
+    let mut near = whole.map_or_else(|| Ok(Vec::new()), |whole| lexicon.near(&whole.text, &unit.raw))?;
     if near.is_empty() && !planned.known {
         for part in unit.terms.iter().filter(|term| term.kind == TermKind::Part) {
             let number = lexicon.term(&part.text)?;
             if lexicon.df(number) == 0 {
-                near.extend(lexicon.near(&part.text)?);
+                near.extend(lexicon.near(&part.text, &part.text)?);
             }
         }
     }

@@ -117,10 +117,12 @@ impl<'a, S: Source> Lexicon<'a, S> {
     }
 
     /// Returns the terms nearest to a word that is typed with an error, those in most sections first: within one edit
-    /// (insert, delete, replace, swap) from four letters on, two from eight, the first letter being right.
-    pub(super) fn near(&mut self, text: &str) -> Result<Vec<usize>, SegmentError> {
+    /// (insert, delete, replace, swap) from four letters on, two from eight, the first letter being right. It is enough
+    /// that `typed`, before it was stemmed, had four: `opnes` is `opens`.
+    pub(super) fn near(&mut self, text: &str, typed: &str) -> Result<Vec<usize>, SegmentError> {
         let letters = text.chars().count();
-        let Some(first) = text.chars().next().filter(|_| letters >= 4) else { return Ok(Vec::new()) };
+        let long = letters >= 4 || letters == 3 && typed.chars().count() >= 4;
+        let Some(first) = text.chars().next().filter(|_| long) else { return Ok(Vec::new()) };
         for distance in 1..=if letters < 8 { 1 } else { 2 } {
             let within = Within(automata(distance).build_dfa(text));
             let mut found = Found::default();

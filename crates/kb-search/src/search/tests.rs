@@ -81,6 +81,8 @@ fn a_mistyped_word_is_read_as_the_nearest() {
     assert_eq!((docids(&ranked), ranked.stage), (vec!["d0"], Stage::Fuzzy));
     assert_eq!(ranked.corrected[0].from, "pazameters");
     assert_eq!(ask(&documents, "pazameters", Mode::All).total, 0);
+    let documents = texts(&["it opens a file", "an option"]);
+    assert_eq!(docids(&ask(&documents, "opnes", Mode::Auto)), ["d0"]);
 }
 
 #[test]
@@ -184,6 +186,33 @@ fn pages_follow_each_other_without_gaps() {
     let options = SearchOptions { limit: 2, ..SearchOptions::default() };
     let page = searcher(few).search(&query, &options, &Library(few)).unwrap();
     assert_eq!((page.total, page.has_more), (8, true), "the two without a pier follow");
+}
+
+#[test]
+fn common_words_without_positions_hold_their_place_in_a_phrase() {
+    let documents = texts(&[
+        "the state of the art",
+        "the art of the state",
+        "state, of which the art is",
+        "to be or not to be",
+        "or not to be; be to",
+        "call is_a(x)",
+        "a fish is",
+    ]);
+    for (query, expected) in [
+        ("\"state of the art\"", vec!["d0"]),
+        ("\"the art\"", vec!["d0", "d1", "d2"]),
+        ("\"to be or not to be\"", vec!["d3"]),
+        ("\"not to be\"", vec!["d3", "d4"]),
+        ("\"be to\"", vec!["d4"]),
+        ("\"is_a\"", vec!["d5"]),
+    ] {
+        let ranked = ask(&documents, query, Mode::Auto);
+        let mut found = docids(&ranked);
+        found.sort_unstable();
+        assert_eq!(found, expected, "{query}");
+    }
+    assert_eq!(docids(&ask(&documents, "is_a", Mode::Auto))[0], "d5");
 }
 
 #[test]

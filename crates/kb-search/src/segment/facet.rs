@@ -14,12 +14,21 @@ pub(crate) const TYPE: u8 = 3;
 /// First byte of the key of a source.
 pub(crate) const SOURCE: u8 = 4;
 
-/// Says whether positions are kept for the term with this key: not for facets, and not for a word with a sign inside,
-/// such as `std::vector`, whose parts stand where it does.
+/// The words that stand most often and say least, sorted. Where one stands in a quoted phrase, the text is asked.
+const UNPLACED: [&str; 22] = [
+    "a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "if", "in", "is", "it", "of", "on", "or", "that",
+    "the", "this", "to", "with",
+];
+
+/// Says whether positions are kept for the term with this key: not for facets, not for a word with a sign inside,
+/// such as `std::vector`, whose parts stand where it does, and not for the commonest words.
 ///
 /// Depends on the key alone, so that segments with and without such words merge alike.
 pub(crate) fn has_positions(key: &[u8]) -> bool {
     let Some((&WORD, text)) = key.split_first() else { return false };
+    if UNPLACED.binary_search_by(|word| word.as_bytes().cmp(text)).is_ok() {
+        return false;
+    }
     let sign = |byte: u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
     !text.windows(3).any(|window| !sign(window[0]) && sign(window[1]) && !sign(window[2]))
         && !text.windows(4).any(|window| !sign(window[0]) && sign(window[1]) && sign(window[2]) && !sign(window[3]))
