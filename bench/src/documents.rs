@@ -198,6 +198,7 @@ pub(crate) fn text_bytes(documents: &[Document]) -> u64 {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by it")]
 mod tests {
     use super::*;
 

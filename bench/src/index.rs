@@ -168,7 +168,7 @@ pub(crate) fn run_side(args: &SideArgs) -> Result<ExitCode> {
     let begun = usage::cpu()?;
     match args.side {
         Side::Kb => {
-            figures["adding"] = json!(index_with_kb(&documents, &args.out)?.saturating_sub(begun).as_secs_f64())
+            figures["adding"] = json!(index_with_kb(&documents, &args.out)?.saturating_sub(begun).as_secs_f64());
         }
         Side::Tantivy => peer::build(&args.out, &documents, peer::Fields::All)?,
         Side::TantivyBody => peer::build(&args.out, &documents, peer::Fields::Body)?,

@@ -28,7 +28,7 @@ use crate::table::{Bar, Row, Table, Unit, complain, say};
 /// Hits that are asked for.
 const DEPTH: usize = 100;
 
-/// nDCG@10 of the best of SQLite FTS5, bm25s and tantivy 0.27, each set up at its best for the collection, as it was
+/// nDCG@10 of the best of `SQLite` FTS5, bm25s and tantivy 0.27, each set up at its best for the collection, as it was
 /// measured when the collections were put together, and what kb has to reach.
 const REFERENCES: [(&str, f64, f64); 4] = [
     ("scifact", 0.692, 0.710),
