@@ -182,7 +182,8 @@ fn plan<S: Source>(
 fn beginning<S: Source>(planned: &mut Planned, text: &str, lexicon: &mut Lexicon<'_, S>) -> Result<(), SegmentError> {
     let terms = lexicon.beginning_with(text)?;
     planned.known = !terms.is_empty();
-    planned.anchor = if let [only] = terms.as_slice() { Some(*only) } else { None };
+    planned.anchor =
+        if let [only] = terms.as_slice() { Some(*only).filter(|&term| placed(lexicon, term)) } else { None };
     planned.scored = terms.iter().map(|&term| (term, 1.0)).collect();
     planned.shape = Shape::Any(terms);
     Ok(())

@@ -162,6 +162,14 @@ fn characters_of_scripts_without_spaces_are_found() {
 }
 
 #[test]
+fn a_beginning_that_only_an_identifier_has_ranks_without_positions() {
+    let documents = texts(&["panic-prone state machine", "state of the union"]);
+    for query in ["panic-pron* state", "panic-pron*"] {
+        assert_eq!(docids(&ask(&documents, query, Mode::Auto))[0], "d0", "{query}");
+    }
+}
+
+#[test]
 fn pages_follow_each_other_without_gaps() {
     let all: Vec<String> =
         (0..57).map(|i| format!("{} {}", ["harbour", "harbours"][i % 2], "pier ".repeat(i % 7))).collect();
