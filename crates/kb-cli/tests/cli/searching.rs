@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** any words are a query, and no hit is no failure.
 
+use std::path::{Path, PathBuf};
+
 use insta::assert_snapshot;
 
 use crate::harness::{Kb, Run};
@@ -192,6 +194,51 @@ fn a_folder_is_searched_with_no_set_up_and_left_as_it_is() {
     assert!(kb.path("../home/.cache/kb").is_dir() || kb.path("../home/Library/Caches/kb").is_dir());
     assert_eq!(kb.run(["search", "--from", "gone", "x"]).exit, 1);
     assert_eq!(kb.run(["search", "--from", "docs/more.md", "x"]).exit, 1);
+}
+
+/// Returns the files of the one database in the cache folder whose names end so.
+fn cached(kb: &Kb, end: &str) -> Vec<PathBuf> {
+    let mut folders = vec![kb.path("../home")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(end)) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_cache_that_is_damaged_is_made_anew_in_silence() {
+    let damage: [fn(&Path); 3] = [
+        |file| std::fs::remove_file(file).expect("removed"),
+        |file| std::fs::write(file, "").expect("emptied"),
+        |file| {
+            let bytes = std::fs::read(file).expect("bytes");
+            std::fs::write(file, bytes.iter().map(|byte| byte ^ 0x55).collect::<Vec<u8>>()).expect("damaged");
+        },
+    ];
+    for part in ["head", ".pack", ".idx"] {
+        for (number, damage) in damage.iter().enumerate() {
+            let kb = Kb::bare();
+            kb.write("docs/guide.md", GUIDE);
+            let search = || kb.run(["search", "--from", "docs", "kingfisher"]);
+            let before = search().expect_exit(0);
+            let files = cached(&kb, part);
+            assert!(!files.is_empty(), "{part}");
+            for file in &files {
+                damage(file);
+            }
+            let after = search();
+            assert_eq!(after.to_string(), before.to_string(), "{part} {number}");
+            assert_eq!(search().to_string(), before.to_string(), "{part} {number}");
+        }
+    }
 }
 
 #[test]
