@@ -66,11 +66,26 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
     if !stdin && args.source.is_some() {
         return Err(Failure::usage("`--source` is for stdin; a file is its own source"));
     }
+    if !stdin {
+        refuse_pipes(&args.paths)?;
+    }
     let base = context.databases.open()?;
     let report = if stdin { learn_stdin(args, &base)? } else { learn_paths(args, &base, context)? };
     context.output.result(&report, |out| write_text(&report, out))?;
     tell(&report, &mut context.output);
     Ok(Exit::of_batch((report.documents.len() - report.failed) as u64, report.failed as u64))
+}
+
+/// Refuses what can be read only once, such as `<(command)` of a shell: the next learn could not find it again.
+fn refuse_pipes(paths: &[PathBuf]) -> Result<(), Failure> {
+    let is_odd = |path: &&PathBuf| path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
+    match paths.iter().find(is_odd) {
+        None => Ok(()),
+        Some(path) => {
+            Err(Failure::new("not-a-file", format_args!("`{}` is neither a file nor a folder", path.display()))
+                .with_hint("`kb learn -` reads a pipe: `command | kb learn - --docid NAME`"))
+        }
+    }
 }
 
 fn learn_stdin(args: Args, base: &KnowledgeBase) -> Result<LearnReport, Failure> {

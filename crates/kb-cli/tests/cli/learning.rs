@@ -87,6 +87,25 @@ fn a_path_that_does_not_exist_is_named() {
     assert!(run.stderr.contains("error: gone.md: there is no such file or folder\n"), "{run}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_with_a_name_is_stdin_or_refused() {
+    let kb = Kb::new();
+    let run = kb.pipe(["learn", "/dev/stdin", "--docid", "piped"], "# Piped\n").expect_exit(0);
+    assert!(run.text().starts_with("added      piped  1 section"), "{run}");
+    assert_eq!(kb.run(["retrieve", "piped"]).text(), "# Piped\n");
+    assert_snapshot!(kb.run(["learn", "/dev/null"]), @r"
+    exit: 1
+    --- stderr
+    error: `/dev/null` is neither a file nor a folder
+    hint: `kb learn -` reads a pipe: `command | kb learn - --docid NAME`
+    ");
+    // As a shell names `<(command)`.
+    let run = kb.pipe(["learn", "/dev/fd/0"], "# Named\n");
+    assert!(run.exit == 1 && run.stderr.contains("hint: `kb learn -` reads a pipe"), "{run}");
+    assert_eq!(kb.run(["status", "--json"]).json()["documents"], 1);
+}
+
 #[test]
 fn no_file_at_all_is_a_failure() {
     let kb = Kb::new();
