@@ -157,6 +157,7 @@ fn flags_that_do_not_fit_are_wrong_usage() {
         &["learn", "-", "--prune"],
         &["learn", "docs", "--source", "x"],
         &["learn", "docs", "--docid", "No Docid"],
+        &["learn", "a.md", "b.md", "--title", "y"],
         &["learn", "docs", "--type", "nonsense"],
         &["unlearn"],
         &["search"],
@@ -170,6 +171,18 @@ fn flags_that_do_not_fit_are_wrong_usage() {
         let run = kb.run(arguments);
         assert_eq!(run.exit, 2, "{arguments:?}\n{run}");
         assert!(run.stderr.starts_with("error: "), "{arguments:?}\n{run}");
+    }
+}
+
+#[test]
+fn a_flag_for_one_document_is_named_where_there_are_several() {
+    let kb = Kb::new();
+    kb.write("docs/guide.md", "# Guide\n");
+    for (flag, value) in [("--title", "y"), ("--description", "y"), ("--docid", "y")] {
+        let run = kb.run(["learn", "docs", flag, value]);
+        let told = format!("error: `{flag}` goes with one file, and `docs` is a folder\n");
+        assert_eq!((run.exit, run.stderr), (2, told));
+        kb.run(["learn", "docs/guide.md", flag, value]).expect_exit(0);
     }
 }
 
