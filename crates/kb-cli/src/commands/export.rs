@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::output::count;
+use crate::output::{count, printable_path};
 
 /// Write all documents to a folder, or as JSON lines
 ///
@@ -54,9 +54,9 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         (None, None) => return Err(Failure::usage("a folder or `--jsonl FILE` has to be named")),
     };
     let result = Exported { path: path.display().to_string(), documents };
-    context
-        .output
-        .result(&result, |out| writeln!(out, "exported {} to {}", count(result.documents, "document"), result.path))?;
+    context.output.result(&result, |out| {
+        writeln!(out, "exported {} to {}", count(result.documents, "document"), printable_path(&result.path))
+    })?;
     Ok(Exit::Done)
 }
 

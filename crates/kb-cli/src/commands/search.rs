@@ -13,7 +13,7 @@ use kb_store::{KnowledgeBase, Search};
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::output::{Output, printable};
+use crate::output::{Output, printable, printable_path, shortened};
 
 /// How many characters of a kbid are shown; a beginning of this length is hardly ever ambiguous.
 const SHOWN_OF_KBID: usize = 8;
@@ -111,7 +111,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
     }
     if format != Format::Json {
         if report.hits.is_empty() {
-            out.note(format_args!("nothing matches `{}`", printable(&report.query)));
+            out.note(format_args!("nothing matches `{}`", shortened(&report.query)));
         }
         if let Some(reason) = &report.incomplete {
             out.warning(format_args!("the answer may lack something: {}", printable(reason)));
@@ -125,12 +125,12 @@ fn write_text(report: &SearchReport, out: &mut Output) -> io::Result<()> {
         return Ok(());
     }
     if !report.dropped.is_empty() {
-        let words = report.dropped.iter().map(|word| format!("`{}`", printable(word))).collect::<Vec<_>>();
+        let words = report.dropped.iter().map(|word| format!("`{}`", shortened(word))).collect::<Vec<_>>();
         writeln!(out, "No section has all the words; left out: {}", words.join(", "))?;
     }
     for correction in &report.corrected {
-        let words = correction.to.iter().map(|word| format!("`{}`", printable(word))).collect::<Vec<_>>();
-        writeln!(out, "`{}` was read as {}", printable(&correction.from), words.join(", "))?;
+        let words = correction.to.iter().map(|word| format!("`{}`", shortened(word))).collect::<Vec<_>>();
+        writeln!(out, "`{}` was read as {}", shortened(&correction.from), words.join(", "))?;
     }
     if report.stage == Stage::Any {
         writeln!(out, "No section has most of the words; these have at least one")?;
@@ -211,9 +211,11 @@ impl Paths {
 }
 
 fn write_paths(report: &SearchReport, paths: &Paths, out: &mut Output) -> io::Result<()> {
-    report.hits.iter().try_for_each(|hit| writeln!(out, "{}", paths.of(hit)))
+    report.hits.iter().try_for_each(|hit| writeln!(out, "{}", printable_path(&paths.of(hit))))
 }
 
 fn write_vimgrep(report: &SearchReport, paths: &Paths, out: &mut Output) -> io::Result<()> {
-    report.hits.iter().try_for_each(|hit| writeln!(out, "{}:{}:1:{}", paths.of(hit), hit.line, printable(&hit.snippet)))
+    report.hits.iter().try_for_each(|hit| {
+        writeln!(out, "{}:{}:1:{}", printable_path(&paths.of(hit)), hit.line, printable(&hit.snippet))
+    })
 }

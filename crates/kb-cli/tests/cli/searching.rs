@@ -72,6 +72,35 @@ fn no_hit_is_an_empty_result_and_no_failure() {
 }
 
 #[test]
+fn a_long_query_is_cut_in_messages_and_not_in_data() {
+    let kb = base();
+    let query = "xqzzyv".repeat(100);
+    let run = kb.run(["search", &query]).expect_exit(0);
+    assert_eq!(run.stderr.chars().count(), "nothing matches ``\n".len() + 80, "{run}");
+    assert_eq!(kb.run(["search", &query, "--json"]).json()["query"], query);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_stays_on_its_line_and_turns_no_writing() {
+    let kb = Kb::new();
+    kb.write("docs/a\nb\u{202e}c.md", GUIDE);
+    kb.run(["learn", "docs"]).expect_exit(0);
+    let shown = "docs/a\u{fffd}b\u{fffd}c.md";
+    assert_eq!(kb.run(["search", "kingfisher", "--format", "paths"]).text(), format!("{shown}\n"));
+    let vimgrep = kb.run(["search", "kingfisher", "--format", "vimgrep"]);
+    assert!(vimgrep.text().starts_with(&format!("{shown}:7:1:")), "{vimgrep}");
+    for arguments in
+        [&["search", "kingfisher"][..], &["list"], &["learn", "docs", "--again"], &["unlearn", "gone\u{202e}"]]
+    {
+        let run = kb.run(arguments);
+        assert!(!format!("{}{}", run.text(), run.stderr).contains('\u{202e}'), "{run}");
+    }
+    let hit = &kb.run(["search", "kingfisher", "--json"]).json()["hits"][0];
+    assert_eq!(hit["source"], "docs/a\nb\u{202e}c.md");
+}
+
+#[test]
 fn any_text_is_a_query() {
     let kb = base();
     for query in
