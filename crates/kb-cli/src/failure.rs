@@ -145,7 +145,10 @@ fn advice(error: &StoreError) -> (Option<String>, Vec<String>) {
         StoreError::NoDatabase { .. } => "`kb init` makes one; `--db DIR` or KBDB_DIR names another",
         StoreError::CannotCreate { .. } => "name a folder that is empty or does not exist with `--db DIR`",
         StoreError::NoHead { .. } => "`kb rebuild` finds the documents again in the packs, which are still there",
-        StoreError::TooNew { .. } => "a newer kb wrote this database: update kb; nothing was changed",
+        StoreError::TooNew { .. } => {
+            "a newer kb wrote this base, and nothing was changed: this version may read it at most, not write to it; \
+             use a newer kb to write"
+        }
         StoreError::Busy { .. } => "`--wait SECONDS` waits longer; `kb doctor` says who holds the lock",
         StoreError::ReadOnly => "the folder or the file system does not let this user write",
         StoreError::SectionNotFound { .. } => "`kb search WORDS` lists the ids there are",

@@ -30,7 +30,7 @@ fn write_text(report: &CheckReport, out: &mut Output) -> io::Result<()> {
     }
     let errors = report.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let warnings = report.problems.len() - errors;
-    let verdict = if report.ok { "ok" } else { "damaged" };
+    let verdict = if report.ok { "ok" } else { "not ok" };
     writeln!(
         out,
         "{verdict}: {}, {}; {} in {} verified",

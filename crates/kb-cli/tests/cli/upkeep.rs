@@ -41,13 +41,44 @@ fn damage_is_found_and_is_a_failure() {
 
     let run = kb.run(["check"]);
     assert_eq!(run.exit, 1, "{run}");
-    assert!(run.text().contains("damaged: "), "{run}");
+    assert!(run.text().contains("\nnot ok: "), "{run}");
     let report = kb.run(["check", "--json"]).json();
     assert_eq!(report["ok"], false);
     let name = path.file_name().expect("a name").to_string_lossy().into_owned();
     let file = report["problems"][0]["file"].as_str().expect("a file");
     assert!(file.ends_with(&name), "{report}");
     assert_eq!(kb.run(["doctor"]).exit, 1);
+}
+
+#[test]
+fn a_reference_that_leads_nowhere_is_not_called_damage() {
+    let kb = Kb::new();
+    kb.run(["skill", "learn", "--name", "Sum", "--description", "Sums", "--body", "Sum.\n"]).expect_exit(0);
+    kb.run(["agent", "create", "Reader", "--description", "Reads", "--persona", "Read.\n", "--skill", "Sum"])
+        .expect_exit(0);
+    kb.run(["skill", "delete", "Sum"]).expect_exit(0);
+    let run = kb.run(["check"]);
+    assert_eq!(run.exit, 1, "{run}");
+    assert!(run.text().contains("\nnot ok: 1 error, 0 warnings; "), "{run}");
+    assert!(!run.text().contains("damage"), "{run}");
+}
+
+#[test]
+fn a_base_that_only_a_newer_version_may_write_is_read() {
+    let kb = Kb::new();
+    kb.learn("guide", "# Guide\n\nA heron.\n");
+    let mut head = kb.read(".kbdb/head");
+    let body = head.len() - 4;
+    // The oldest version that may write.
+    head[16] = 9;
+    let checksum = crc32fast::hash(&head[..body]);
+    head[body..].copy_from_slice(&checksum.to_le_bytes());
+    kb.write(".kbdb/head", head);
+
+    assert_eq!(kb.run(["retrieve", "guide"]).expect_exit(0).text(), "# Guide\n\nA heron.\n");
+    let run = kb.pipe(["learn", "-", "--json"], "# More\n");
+    assert_eq!((run.exit, &run.json()["error"]["code"]), (1, &"too-new".into()), "{run}");
+    assert!(run.stderr.contains("use a newer kb to write"), "{run}");
 }
 
 #[test]
