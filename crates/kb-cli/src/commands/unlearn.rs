@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use kb_core::{DocId, UnlearnReport};
+use kb_core::{DocId, SectionId, UnlearnReport};
 use kb_store::{KnowledgeBase, Target, Unlearn};
 
 use super::Context;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         context.output.warning(format_args!("{docid} refers to a skill that is gone"));
     }
     let dry = if report.dry_run { " (nothing was written)" } else { "" };
-    context.output.note(format_args!("{} unlearned{dry}", told(&report)));
+    context.output.note(format_args!("{}{dry}", told_after(&report)));
     if let Some(error) = &report.purge_error {
         context.output.warning(format_args!("the bytes are still on the disk: {error}; `kb gc` removes them later"));
         return Ok(Exit::Partly);
@@ -110,23 +110,49 @@ fn write_text(report: &UnlearnReport, out: &mut Output) -> io::Result<()> {
     for docid in &report.edited {
         writeln!(out, "edited   {docid}")?;
     }
-    for kbid in &report.sections {
-        writeln!(out, "section  {kbid}")?;
+    write_capped(out, &report.sections, |kbid| format!("section  {kbid}"))?;
+    write_capped(out, &report.shared, |kbid| format!("shared   {kbid}  (stays: other documents hold it)"))
+}
+
+/// Writes a line for each of the first sections, and how many more there are; `--json` has them all.
+fn write_capped(out: &mut Output, kbids: &[SectionId], line: impl Fn(&SectionId) -> String) -> io::Result<()> {
+    const SHOWN: usize = 10;
+    for kbid in kbids.iter().take(SHOWN) {
+        writeln!(out, "{}", line(kbid))?;
     }
-    for kbid in &report.shared {
-        writeln!(out, "shared   {kbid}  (stays: other documents hold it)")?;
+    if kbids.len() > SHOWN {
+        writeln!(out, "         and {} more", kbids.len() - SHOWN)?;
     }
     Ok(())
 }
 
+/// Returns what would go.
 fn told(report: &UnlearnReport) -> String {
     const SHOWN: usize = 5;
-    let documents = count(report.documents.len() as u64, "document");
     let sections = count(report.sections.len() as u64, "section");
     if report.documents.is_empty() {
-        return format!("{documents} and {sections}");
+        return match edited(report) {
+            Some((sections, documents)) => format!("{sections} from {documents}"),
+            None => sections,
+        };
     }
+    let documents = count(report.documents.len() as u64, "document");
     let names: Vec<String> = report.documents.iter().take(SHOWN).map(ToString::to_string).collect();
     let more = if report.documents.len() > SHOWN { ", …" } else { "" };
     format!("{documents} ({}{more}) and {sections}", names.join(", "))
+}
+
+/// Returns what went.
+fn told_after(report: &UnlearnReport) -> String {
+    match edited(report) {
+        Some((sections, documents)) if report.documents.is_empty() => format!("{sections} unlearned from {documents}"),
+        _ => format!("{} unlearned", told(report)),
+    }
+}
+
+/// Returns how many sections left how many documents that are still there; those that others hold count too.
+fn edited(report: &UnlearnReport) -> Option<(String, String)> {
+    let sections = report.sections.len() + report.shared.len();
+    let documents = report.edited.len();
+    (documents > 0).then(|| (count(sections as u64, "section"), count(documents as u64, "document")))
 }

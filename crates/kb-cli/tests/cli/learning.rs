@@ -210,6 +210,27 @@ fn an_exact_id_is_unlearned_at_once() {
 }
 
 #[test]
+fn what_was_unlearned_is_told_in_few_lines() {
+    let kb = Kb::new();
+    let kbids = kb.learn("guide", "# Guide\n\n## Retries\n\nThree.\n");
+    let run = kb.run(["unlearn", &kbids[1]]).expect_exit(0);
+    assert_eq!(run.stderr, "1 section unlearned from 1 document\n");
+    let shared = "## Licence\n\nDo what you want.\n";
+    let a = kb.learn("a", &format!("# A\n\n{shared}"));
+    kb.learn("b", &format!("# B\n\n{shared}"));
+    let run = kb.run(["unlearn", &a[1], "--doc", "a"]).expect_exit(0);
+    assert_eq!(run.stderr, "1 section unlearned from 1 document\n");
+
+    let parts: Vec<String> = (1..=12).map(|n| format!("## Part {n}\n\nText {n}.\n")).collect();
+    let kbids = kb.learn("long", &format!("# Long\n\n{}", parts.join("\n")));
+    assert_eq!(kbids.len(), 13);
+    let run = kb.run(["unlearn", "long"]).expect_exit(0);
+    assert_eq!(run.text().lines().filter(|line| line.starts_with("section  ")).count(), 10);
+    assert!(run.text().ends_with("\n         and 3 more\n"), "{run}");
+    assert_eq!(run.stderr, "1 document (long) and 13 sections unlearned\n");
+}
+
+#[test]
 fn one_occurrence_of_a_shared_section_goes_and_the_others_stay() {
     let kb = Kb::new();
     let shared = "## Licence\n\nDo what you want.\n";
