@@ -4,11 +4,11 @@
 
 use std::io::Write;
 
-use kb_core::Severity;
+use kb_core::{Severity, Status};
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::output::{printable, size, write_columns};
+use crate::output::{count, printable, size, write_columns};
 
 /// Show the state of the database
 #[derive(Debug, clap::Args)]
@@ -21,17 +21,19 @@ pub(crate) fn run(_args: &Args, context: &mut Context) -> Result<Exit, Failure> 
         let rows = [
             row("database", printable(&status.path)),
             row("documents", status.documents.to_string()),
-            row("sections", status.sections.to_string()),
+            row("sections", sections(&status)),
             row("skills", status.skills.to_string()),
             row("agents", status.agents.to_string()),
             row("on disk", format!("{} for {} learned", size(status.bytes), size(status.source_bytes))),
-            row(
-                "index",
-                format!("{}, {} sections, {}", status.index.state, status.index.sections, size(status.index.bytes)),
-            ),
+            row("index", format!("{}, {}", status.index.state, size(status.index.bytes))),
             row(
                 "files",
-                format!("{} packs, {} segments, {} retired", status.packs, status.index.segments, status.retired),
+                format!(
+                    "{}, {}, {} retired",
+                    count(status.packs as u64, "pack"),
+                    count(status.index.segments as u64, "segment"),
+                    status.retired
+                ),
             ),
             row("generation", status.generation.to_string()),
             row("format", status.format.to_string()),
@@ -46,4 +48,14 @@ pub(crate) fn run(_args: &Args, context: &mut Context) -> Result<Exit, Failure> 
         Ok(())
     })?;
     Ok(Exit::Done)
+}
+
+/// Returns the number of sections; where a search sees fewer of them, it is said why.
+fn sections(status: &Status) -> String {
+    let (all, indexed) = (status.sections, status.index.sections);
+    match &*status.index.state {
+        "ok" if indexed < all => format!("{all} ({indexed} indexed; front matter is not)"),
+        "ok" => all.to_string(),
+        _ => format!("{all} ({indexed} indexed)"),
+    }
 }

@@ -23,7 +23,12 @@ fn status_has_its_names() {
     }
     assert_eq!((&status["documents"], &status["sections"]), (&1.into(), &1.into()));
     let text = kb.run(["status"]).expect_exit(0);
-    assert!(text.text().contains("\ndocuments   1\n"), "{text}");
+    assert!(text.text().contains("\ndocuments   1\nsections    1\n"), "{text}");
+    assert!(text.text().contains("\nfiles       1 pack, 1 segment, 0 retired\n"), "{text}");
+
+    kb.learn("dated", "---\ndate: 2031-03-01\n---\n# Dated\n");
+    let text = kb.run(["status"]).expect_exit(0);
+    assert!(text.text().contains("\nsections    3 (2 indexed; front matter is not)\n"), "{text}");
 }
 
 #[test]
