@@ -50,9 +50,9 @@ struct Global {
     /// Print the result as JSON; a failure is `{"error": …}` on the last line
     #[arg(long, global = true)]
     json: bool,
-    /// How long to wait for another process that is writing
-    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(..=86_400))]
-    wait: u64,
+    /// How long to wait for another process that is writing, for example `0.5`; at most a day
+    #[arg(long, global = true, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    wait: Duration,
     /// Print no notes, warnings or progress
     #[arg(long, short, global = true)]
     quiet: bool,
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     };
     cli.global.color.apply();
     let output = Output::new(cli.global.json, cli.global.quiet);
-    let databases = Databases::new(cli.global.db, Duration::from_secs(cli.global.wait));
+    let databases = Databases::new(cli.global.db, cli.global.wait);
     let mut context = Context { databases, output };
     let outcome = commands::run(cli.command, &mut context).and_then(|exit| context.output.finish(exit));
     match outcome {
@@ -105,6 +105,14 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// Reads a number of seconds, which may have a fraction, of at most a day.
+fn seconds(text: &str) -> Result<Duration, String> {
+    const DAY: Duration = Duration::from_hours(24);
+    let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    let wait = Duration::try_from_secs_f64(number).ok().filter(|wait| *wait <= DAY);
+    wait.ok_or_else(|| "not between 0 and 86400 seconds".to_owned())
+}
+
 /// Returns the whole tree of commands, from which completions and manual pages are made.
 fn command_tree() -> clap::Command {
     let mut command = Cli::command();
@@ -114,8 +122,20 @@ fn command_tree() -> clap::Command {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_a_number_of_seconds_up_to_a_day() {
+        for (text, milliseconds) in [("0", 0), ("0.5", 500), ("30", 30_000), ("86400", 86_400_000)] {
+            assert_eq!(seconds(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for bad in ["", "x", "-1", "86400.1", "1e300", "inf", "NaN"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+
     #[test]
     fn the_tree_of_commands_is_sound() {
-        super::command_tree().debug_assert();
+        command_tree().debug_assert();
     }
 }

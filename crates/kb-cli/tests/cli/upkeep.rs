@@ -127,7 +127,7 @@ fn a_writer_that_waits_in_vain_says_who_holds_the_lock() {
     kb.learn("guide", "# Guide\n");
     let lock = std::fs::OpenOptions::new().read(true).write(true).open(kb.path(".kbdb/lock")).expect("a lock");
     lock.lock().expect("nobody holds it");
-    let run = kb.pipe(["learn", "-", "--docid", "x", "--wait", "0", "--json"], "# X\n");
+    let run = kb.pipe(["learn", "-", "--docid", "x", "--wait", "0.05", "--json"], "# X\n");
     assert_eq!((run.exit, &run.json()["error"]["code"]), (1, &"busy".into()), "{run}");
     assert!(run.stderr.starts_with("error: the database is busy: "), "{run}");
     assert_eq!(kb.run(["retrieve", "guide"]).expect_exit(0).text(), "# Guide\n");
