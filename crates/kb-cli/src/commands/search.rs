@@ -4,6 +4,7 @@
 
 mod folder;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ const SHOWN_OF_KBID: usize = 8;
 pub(crate) struct Args {
     /// Words to look for
     #[arg(required = true, value_name = "QUERY", allow_negative_numbers = true)]
-    query: Vec<String>,
+    query: Vec<OsString>,
     /// How many hits to show, 1 to 100
     #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
     limit: u8,
@@ -82,7 +83,7 @@ enum Format {
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
     let format = if context.output.is_json() && args.format == Format::Text { Format::Json } else { args.format };
     let request = Search {
-        query: args.query.join(" "),
+        query: query_text(&args.query),
         mode: args.mode,
         limit: usize::from(args.limit),
         tags: args.tags,
@@ -110,7 +111,9 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
         Format::Vimgrep => write_vimgrep(&report, &Paths::new(&base)?, out)?,
     }
     if format != Format::Json {
-        if report.hits.is_empty() {
+        if report.hits.is_empty() && report.query.trim().is_empty() {
+            out.note("the query is empty, so nothing was looked for");
+        } else if report.hits.is_empty() {
             out.note(format_args!("nothing matches `{}`", shortened(&report.query)));
         }
         if let Some(reason) = &report.incomplete {
@@ -118,6 +121,12 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
+}
+
+/// Returns the words as one query. What is not UTF-8 stands as a replacement character, which no word has: the other
+/// words are looked for all the same.
+fn query_text(words: &[OsString]) -> String {
+    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 fn write_text(report: &SearchReport, out: &mut Output) -> io::Result<()> {

@@ -72,6 +72,28 @@ fn no_hit_is_an_empty_result_and_no_failure() {
 }
 
 #[test]
+fn an_empty_query_is_said_to_be_so() {
+    let kb = base();
+    for query in ["", " \t"] {
+        let run = kb.run(["search", query]);
+        let told = "the query is empty, so nothing was looked for\n";
+        assert_eq!((run.exit, run.text(), &*run.stderr), (0, "", told), "{query:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_query_that_is_not_utf_8_is_looked_for_as_far_as_it_is() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let kb = base();
+    let run = kb.run([OsStr::new("search"), OsStr::from_bytes(b"kingfisher caf\xe9")]).expect_exit(0);
+    assert!(run.text().contains("\nGuide › Retries\n"), "{run}");
+    assert!(run.text().contains("left out: `caf`"), "{run}");
+}
+
+#[test]
 fn a_long_query_is_cut_in_messages_and_not_in_data() {
     let kb = base();
     let query = "xqzzyv".repeat(100);
