@@ -4,12 +4,14 @@
 //! it is; so any number of processes may run this at once.
 
 use std::io::Write;
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::Context;
+use crate::database::DIRECTORY_NAME;
 use crate::failure::{Exit, Failure};
-use crate::output::printable;
+use crate::output::printable_path;
 
 /// Make a database
 ///
@@ -28,9 +30,11 @@ pub(crate) fn run(_args: &Args, context: &mut Context) -> Result<Exit, Failure> 
     let path = context.databases.place_to_create()?;
     let (base, created) = context.databases.open_or_create(&path)?;
     let result = Initialized { path: base.path().display().to_string(), created };
+    // People read the path as they gave it, or from where they are.
+    let shown = context.databases.named().unwrap_or(Path::new(DIRECTORY_NAME)).display().to_string();
     context.output.result(&result, |out| {
         let told = if created { "Made a database in" } else { "There is a database in" };
-        writeln!(out, "{told} {}", printable(&result.path))
+        writeln!(out, "{told} {}", printable_path(&shown))
     })?;
     Ok(Exit::Done)
 }

@@ -15,7 +15,7 @@ use super::{Context, read_text};
 use crate::failure::{Exit, Failure};
 use crate::output::{Output, placed, printable, write_columns};
 
-/// Learn, show, check, render and delete skills
+/// Learn, show, lint, render and delete skills
 ///
 /// A skill is a text with `{{placeholders}}` that are filled in when it is used.
 #[derive(Debug, clap::Args)]

@@ -66,15 +66,17 @@ fn init_makes_a_database_once() {
     assert_snapshot!(kb.run(["init"]), @r"
     exit: 0
     --- stdout
-    Made a database in [DIR]/work/.kbdb
+    Made a database in .kbdb
     ");
     assert_snapshot!(kb.run(["init"]), @r"
     exit: 0
     --- stdout
-    There is a database in [DIR]/work/.kbdb
+    There is a database in .kbdb
     ");
     assert_eq!(kb.run(["init", "--json"]).json()["created"], false);
     assert!(kb.path(".kbdb/head").is_file());
+    assert_eq!(kb.run(["init", "--db", "./notes.kb"]).text(), "Made a database in ./notes.kb\n");
+    assert!(kb.path("notes.kb/head").is_file());
 }
 
 #[test]
