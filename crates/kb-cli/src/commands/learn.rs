@@ -26,16 +26,16 @@ pub(crate) struct Args {
     /// Media type of all of them: `markdown`, `text`, `html`, `toml`, or for example `image/png`; else by file name
     #[arg(long = "type", value_name = "TYPE")]
     media_type: Option<MediaType>,
-    /// Title of the document; else the text's own
+    /// Title of the document; else the text's own. A later learn without it takes it away
     #[arg(long)]
     title: Option<String>,
-    /// Description of the document; else the text's own
+    /// Description of the document; else the text's own. A later learn without it takes it away
     #[arg(long)]
     description: Option<String>,
     /// Name of the document; else the one it has, else made from the path or the title
     #[arg(long)]
     docid: Option<DocId>,
-    /// Tag beside those in the text; may be given again
+    /// Tag beside those in the text; may be given again. A later learn without it takes it away
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
     /// Unlearn documents that came from these folders and whose file is gone

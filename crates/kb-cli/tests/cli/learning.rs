@@ -187,6 +187,26 @@ fn a_flag_for_one_document_is_named_where_there_are_several() {
 }
 
 #[test]
+fn what_was_given_with_a_text_goes_when_it_is_learned_without() {
+    let kb = Kb::new();
+    kb.write("docs/guide.md", "---\ntags: [own]\n---\n# Guide\n");
+    let found = || {
+        let document = kb.run(["retrieve", "name", "--json"]).expect_exit(0).json();
+        (
+            document["docid"].clone(),
+            document["title"].clone(),
+            document["description"].clone(),
+            document["tags"].clone(),
+        )
+    };
+    let flags = ["--title", "Given", "--description", "Given", "--tag", "given", "--docid", "name"];
+    kb.run(["learn", "docs/guide.md"].iter().chain(&flags)).expect_exit(0);
+    assert_eq!(found(), (json!("name"), json!("Given"), json!("Given"), json!(["own", "given"])));
+    kb.run(["learn", "docs"]).expect_exit(0);
+    assert_eq!(found(), (json!("name"), json!("Guide"), json!(null), json!(["own"])));
+}
+
+#[test]
 fn an_exact_id_is_unlearned_at_once() {
     let kb = Kb::new();
     let kbids = kb.learn("guide", "# Guide\n\n## Retries\n\nThree.\n");
