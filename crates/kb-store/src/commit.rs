@@ -474,7 +474,6 @@ pub(crate) fn write_segments(
     add: &mut dyn FnMut(&mut SegmentBuilder, &Manifest) -> Result<()>,
 ) -> Result<Vec<SegmentRef>> {
     manifests.sort_by(|a, b| a.docid.cmp(&b.docid));
-    snapshot.packs.iter().for_each(|pack| pack.will_be_read());
     let storage = &*snapshot.storage;
     let mut parts: Vec<SegmentRef> = Vec::new();
     let mut builder = SegmentBuilder::new(analyzer());

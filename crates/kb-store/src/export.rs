@@ -17,7 +17,6 @@ impl KnowledgeBase {
     /// Hands out every current document with its exact bytes, by docid. Returns how many there were.
     pub fn export(&self, sink: &mut dyn FnMut(ExportedDocument) -> Result<()>) -> Result<u64> {
         let snapshot = self.snapshot()?;
-        snapshot.packs.iter().for_each(|pack| pack.will_be_read());
         let mut docids = Vec::new();
         for place in snapshot.current(Kind::MANIFEST) {
             docids.push(snapshot.manifest_at(&place)?.docid);
