@@ -7,6 +7,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -89,7 +90,7 @@ impl Databases {
             // A process that loses the race sees a database that is not whole yet, for an instant.
             let error = match KnowledgeBase::open(path, self.options()) {
                 Ok(base) => return Ok((base, false)),
-                Err(StoreError::NoDatabase { .. }) => match KnowledgeBase::create(path, self.options()) {
+                Err(error) if may_be_made(&error) => match KnowledgeBase::create(path, self.options()) {
                     Ok(base) => return Ok((base, true)),
                     Err(error) => error,
                 },
@@ -133,6 +134,15 @@ impl Databases {
         options.cache_dir.clone_from(&self.cache);
         options.command.clone_from(&self.command);
         options
+    }
+}
+
+/// Says whether there is no database, or a file where its folder would be; which of the two, creating tells.
+fn may_be_made(error: &StoreError) -> bool {
+    match error {
+        StoreError::NoDatabase { .. } => true,
+        StoreError::Io { source, .. } => source.kind() == io::ErrorKind::NotADirectory,
+        _ => false,
     }
 }
 

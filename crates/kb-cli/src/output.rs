@@ -161,7 +161,7 @@ impl Output {
                 let _ = if mark { write!(shown, "{style}") } else { write!(shown, "{style:#}") };
                 inside = mark;
             }
-            shown.push(if character.is_control() { '\u{fffd}' } else { character });
+            shown.push(if drives_a_terminal(character) { REPLACEMENT } else { character });
         }
         if inside {
             let _ = write!(shown, "{style:#}");
@@ -196,15 +196,41 @@ struct ErrorObject<'a> {
     error: &'a Message,
 }
 
+/// What is shown in place of a character that must not be shown.
+const REPLACEMENT: char = '\u{fffd}';
+
+/// Says whether a character does something else than stand there: a control character, or one of those that turn the
+/// direction of writing (Unicode Standard Annex 9), with which a name can be made to look like another.
+fn drives_a_terminal(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Returns the text without what could drive a terminal; line ends and tabs become blanks.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '\n' | '\r' | '\t' => ' ',
-            c if c.is_control() => '\u{fffd}',
+            c if drives_a_terminal(c) => REPLACEMENT,
             c => c,
         })
         .collect()
+}
+
+/// Returns a path on one line without what could drive a terminal. Nothing becomes a blank, for that might be the name
+/// of another file.
+pub(crate) fn printable_path(path: &str) -> String {
+    path.chars().map(|c| if drives_a_terminal(c) { REPLACEMENT } else { c }).collect()
+}
+
+/// Returns what a user typed, fit to be shown in a message: at most 80 characters.
+pub(crate) fn shortened(text: &str) -> String {
+    const SHOWN: usize = 80;
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.pop();
+        shown.push('…');
+    }
+    printable(&shown)
 }
 
 /// Writes rows in columns; no row ends in blanks.
@@ -252,7 +278,7 @@ pub(crate) fn placed(warning: &Warning, source: &str) -> String {
         (Some(line), None) => format!("{source}:{line}"),
         _ => source.to_owned(),
     };
-    printable(&format!("{place}: {}", warning.message))
+    format!("{}: {}", printable_path(&place), printable(&warning.message))
 }
 
 #[cfg(test)]
@@ -268,6 +294,20 @@ mod tests {
         assert_eq!(printable("a\u{1b}[2Jb\nc\t\u{9b}d"), "a\u{fffd}[2Jb c \u{fffd}d");
         assert_eq!(plain(false).highlighted("\u{1b}]0;x\u{7}", &[]), "\u{fffd}]0;x\u{fffd}");
         assert!(!plain(true).highlighted("\u{1b}]0;x", &[]).contains('\u{1b}'));
+        for turning in ['\u{202a}', '\u{202e}', '\u{2066}', '\u{2069}'] {
+            let name = format!("gpj{turning}.md");
+            assert_eq!(printable(&name), "gpj\u{fffd}.md");
+            assert_eq!(plain(true).highlighted(&name, &[]), "gpj\u{fffd}.md");
+            assert_eq!(printable_path(&name), "gpj\u{fffd}.md");
+        }
+        assert_eq!(printable_path("a\nb c\t"), "a\u{fffd}b c\u{fffd}");
+    }
+
+    #[test]
+    fn what_was_typed_is_shown_at_a_length_that_can_be_read() {
+        assert_eq!(shortened("é"), "é");
+        assert_eq!(shortened(&"é".repeat(80)), "é".repeat(80));
+        assert_eq!(shortened(&"é".repeat(81)), format!("{}…", "é".repeat(79)));
     }
 
     #[test]

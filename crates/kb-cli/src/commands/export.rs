@@ -15,9 +15,9 @@ use kb_store::{ExportedDocument, KnowledgeBase, StoreError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Context, is_stdin};
+use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::output::count;
+use crate::output::{count, printable_path};
 
 /// Write all documents to a folder, or as JSON lines
 ///
@@ -44,7 +44,7 @@ struct Exported {
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     let base = context.databases.open_to_read()?;
     let (path, documents) = match (&args.dir, &args.jsonl) {
-        (_, Some(file)) if is_stdin(file) => {
+        (_, Some(file)) if file.as_os_str() == "-" => {
             let documents = write_lines(&base, context, None)?;
             context.output.note(format_args!("exported {}", count(documents, "document")));
             return Ok(Exit::Done);
@@ -54,9 +54,9 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
         (None, None) => return Err(Failure::usage("a folder or `--jsonl FILE` has to be named")),
     };
     let result = Exported { path: path.display().to_string(), documents };
-    context
-        .output
-        .result(&result, |out| writeln!(out, "exported {} to {}", count(result.documents, "document"), result.path))?;
+    context.output.result(&result, |out| {
+        writeln!(out, "exported {} to {}", count(result.documents, "document"), printable_path(&result.path))
+    })?;
     Ok(Exit::Done)
 }
 

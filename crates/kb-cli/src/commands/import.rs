@@ -63,6 +63,13 @@ fn open(path: &Path) -> Result<(Box<dyn BufRead>, Option<PathBuf>), Failure> {
         let here = std::env::current_dir().map_err(|error| Failure::io("read", Path::new("."), &error))?;
         return Ok((Box::new(BufReader::new(io::stdin())), Some(here)));
     }
+    if path.is_dir() {
+        return Err(Failure::new(
+            "not-a-file",
+            format_args!("`{}` is a folder, not a file of JSON lines", path.display()),
+        )
+        .with_hint("`kb learn` takes folders"));
+    }
     let file = File::open(path).map_err(|error| Failure::io("read", path, &error))?;
     let absolute = std::path::absolute(path).map_err(|error| Failure::io("read", path, &error))?;
     Ok((Box::new(BufReader::new(file)), absolute.parent().map(Path::to_owned)))

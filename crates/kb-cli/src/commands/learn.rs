@@ -66,11 +66,46 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
     if !stdin && args.source.is_some() {
         return Err(Failure::usage("`--source` is for stdin; a file is its own source"));
     }
+    if !stdin {
+        refuse_single_flags(&args)?;
+        refuse_pipes(&args.paths)?;
+    }
     let base = context.databases.open()?;
     let report = if stdin { learn_stdin(args, &base)? } else { learn_paths(args, &base, context)? };
     context.output.result(&report, |out| write_text(&report, out))?;
     tell(&report, &mut context.output);
     Ok(Exit::of_batch((report.documents.len() - report.failed) as u64, report.failed as u64))
+}
+
+/// Refuses flags that describe one document where there are several.
+fn refuse_single_flags(args: &Args) -> Result<(), Failure> {
+    let flags = [
+        ("--title", args.title.is_some()),
+        ("--description", args.description.is_some()),
+        ("--docid", args.docid.is_some()),
+    ];
+    let Some((flag, _)) = flags.iter().find(|(_, given)| *given) else {
+        return Ok(());
+    };
+    match &*args.paths {
+        [path] if path.is_dir() => {
+            Err(Failure::usage(format_args!("`{flag}` goes with one file, and `{}` is a folder", path.display())))
+        }
+        [_] => Ok(()),
+        paths => Err(Failure::usage(format_args!("`{flag}` goes with one file, and {} paths were given", paths.len()))),
+    }
+}
+
+/// Refuses what can be read only once, such as `<(command)` of a shell: the next learn could not find it again.
+fn refuse_pipes(paths: &[PathBuf]) -> Result<(), Failure> {
+    let is_odd = |path: &&PathBuf| path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
+    match paths.iter().find(is_odd) {
+        None => Ok(()),
+        Some(path) => {
+            Err(Failure::new("not-a-file", format_args!("`{}` is neither a file nor a folder", path.display()))
+                .with_hint("`kb learn -` reads a pipe: `command | kb learn - --docid NAME`"))
+        }
+    }
 }
 
 fn learn_stdin(args: Args, base: &KnowledgeBase) -> Result<LearnReport, Failure> {

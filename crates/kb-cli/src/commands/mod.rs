@@ -100,9 +100,9 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<Exit, Failu
     }
 }
 
-/// Says whether a path stands for stdin.
+/// Says whether a path stands for stdin: `-`, or the name that Unix has for it.
 fn is_stdin(path: &Path) -> bool {
-    path.as_os_str() == "-"
+    path.as_os_str() == "-" || cfg!(unix) && path.as_os_str() == "/dev/stdin"
 }
 
 /// Reads a file, or stdin for `-`.

@@ -2,16 +2,18 @@
 //!
 //! **Invariant:** any words are a query; no hit is an empty result and no failure.
 
+mod folder;
+
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
-use kb_core::{DateBound, Hit, LearnReport, Mode, Outcome, SearchReport, Stage};
-use kb_store::{KnowledgeBase, LearnPaths, Search};
+use kb_core::{DateBound, Hit, Mode, SearchReport, Stage};
+use kb_store::{KnowledgeBase, Search};
 
 use super::Context;
 use crate::failure::{Exit, Failure};
-use crate::output::{Output, placed, printable};
+use crate::output::{Output, printable, printable_path, shortened};
 
 /// How many characters of a kbid are shown; a beginning of this length is hardly ever ambiguous.
 const SHOWN_OF_KBID: usize = 8;
@@ -78,12 +80,8 @@ enum Format {
 }
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
-    let base = match &args.from {
-        Some(folder) => open_folder(folder, context)?,
-        None => context.databases.open_to_read()?,
-    };
     let format = if context.output.is_json() && args.format == Format::Text { Format::Json } else { args.format };
-    let report = base.search(&Search {
+    let request = Search {
         query: args.query.join(" "),
         mode: args.mode,
         limit: usize::from(args.limit),
@@ -95,7 +93,14 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
         until: args.until.map(|bound| bound.to_string()),
         cursor: args.cursor,
         check_sources: true,
-    })?;
+    };
+    let (base, report) = if let Some(folder) = &args.from {
+        folder::search(folder, &request, context)?
+    } else {
+        let base = context.databases.open_to_read()?;
+        let report = base.search(&request)?;
+        (base, report)
+    };
     let out = &mut context.output;
     match format {
         Format::Text => write_text(&report, out)?,
@@ -106,7 +111,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
     }
     if format != Format::Json {
         if report.hits.is_empty() {
-            out.note(format_args!("nothing matches `{}`", printable(&report.query)));
+            out.note(format_args!("nothing matches `{}`", shortened(&report.query)));
         }
         if let Some(reason) = &report.incomplete {
             out.warning(format_args!("the answer may lack something: {}", printable(reason)));
@@ -115,47 +120,17 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Opens the database of a folder in the user's cache folder, and brings it up to date.
-fn open_folder(folder: &Path, context: &mut Context) -> Result<KnowledgeBase, Failure> {
-    let folder = folder.canonicalize().map_err(|error| Failure::io("read", folder, &error))?;
-    if !folder.is_dir() {
-        return Err(Failure::new("not-a-folder", format_args!("`{}` is not a folder", folder.display())));
-    }
-    let path = context.databases.cached_for(&folder)?;
-    let hint = || format!("the index is only a cache: delete `{}` to have it made anew", path.display());
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(|error| Failure::io("create", parent, &error))?;
-    }
-    let (base, _) = context.databases.open_or_create(&path).map_err(|error| Failure::from(error).with_hint(hint()))?;
-    // What is in the cache mirrors the folder, so nothing is lost where most of it goes.
-    let request = LearnPaths { prune: true, prune_all: true, ..LearnPaths::default() };
-    let report = base
-        .learn_paths(&[folder], &request, &mut context.progress())
-        .map_err(|error| Failure::from(error).with_hint(hint()))?;
-    tell_failed(&report, &mut context.output);
-    Ok(base)
-}
-
-fn tell_failed(report: &LearnReport, output: &mut Output) {
-    for document in report.documents.iter().filter(|document| document.outcome == Outcome::Failed) {
-        let name = document.source.as_deref().unwrap_or("-");
-        for warning in &document.warnings {
-            output.warning(format_args!("not searched: {}", placed(warning, name)));
-        }
-    }
-}
-
 fn write_text(report: &SearchReport, out: &mut Output) -> io::Result<()> {
     if report.hits.is_empty() {
         return Ok(());
     }
     if !report.dropped.is_empty() {
-        let words = report.dropped.iter().map(|word| format!("`{}`", printable(word))).collect::<Vec<_>>();
+        let words = report.dropped.iter().map(|word| format!("`{}`", shortened(word))).collect::<Vec<_>>();
         writeln!(out, "No section has all the words; left out: {}", words.join(", "))?;
     }
     for correction in &report.corrected {
-        let words = correction.to.iter().map(|word| format!("`{}`", printable(word))).collect::<Vec<_>>();
-        writeln!(out, "`{}` was read as {}", printable(&correction.from), words.join(", "))?;
+        let words = correction.to.iter().map(|word| format!("`{}`", shortened(word))).collect::<Vec<_>>();
+        writeln!(out, "`{}` was read as {}", shortened(&correction.from), words.join(", "))?;
     }
     if report.stage == Stage::Any {
         writeln!(out, "No section has most of the words; these have at least one")?;
@@ -236,9 +211,11 @@ impl Paths {
 }
 
 fn write_paths(report: &SearchReport, paths: &Paths, out: &mut Output) -> io::Result<()> {
-    report.hits.iter().try_for_each(|hit| writeln!(out, "{}", paths.of(hit)))
+    report.hits.iter().try_for_each(|hit| writeln!(out, "{}", printable_path(&paths.of(hit))))
 }
 
 fn write_vimgrep(report: &SearchReport, paths: &Paths, out: &mut Output) -> io::Result<()> {
-    report.hits.iter().try_for_each(|hit| writeln!(out, "{}:{}:1:{}", paths.of(hit), hit.line, printable(&hit.snippet)))
+    report.hits.iter().try_for_each(|hit| {
+        writeln!(out, "{}:{}:1:{}", printable_path(&paths.of(hit)), hit.line, printable(&hit.snippet))
+    })
 }

@@ -87,6 +87,25 @@ fn a_path_that_does_not_exist_is_named() {
     assert!(run.stderr.contains("error: gone.md: there is no such file or folder\n"), "{run}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_with_a_name_is_stdin_or_refused() {
+    let kb = Kb::new();
+    let run = kb.pipe(["learn", "/dev/stdin", "--docid", "piped"], "# Piped\n").expect_exit(0);
+    assert!(run.text().starts_with("added      piped  1 section"), "{run}");
+    assert_eq!(kb.run(["retrieve", "piped"]).text(), "# Piped\n");
+    assert_snapshot!(kb.run(["learn", "/dev/null"]), @r"
+    exit: 1
+    --- stderr
+    error: `/dev/null` is neither a file nor a folder
+    hint: `kb learn -` reads a pipe: `command | kb learn - --docid NAME`
+    ");
+    // As a shell names `<(command)`.
+    let run = kb.pipe(["learn", "/dev/fd/0"], "# Named\n");
+    assert!(run.exit == 1 && run.stderr.contains("hint: `kb learn -` reads a pipe"), "{run}");
+    assert_eq!(kb.run(["status", "--json"]).json()["documents"], 1);
+}
+
 #[test]
 fn no_file_at_all_is_a_failure() {
     let kb = Kb::new();
@@ -138,6 +157,7 @@ fn flags_that_do_not_fit_are_wrong_usage() {
         &["learn", "-", "--prune"],
         &["learn", "docs", "--source", "x"],
         &["learn", "docs", "--docid", "No Docid"],
+        &["learn", "a.md", "b.md", "--title", "y"],
         &["learn", "docs", "--type", "nonsense"],
         &["unlearn"],
         &["search"],
@@ -151,6 +171,18 @@ fn flags_that_do_not_fit_are_wrong_usage() {
         let run = kb.run(arguments);
         assert_eq!(run.exit, 2, "{arguments:?}\n{run}");
         assert!(run.stderr.starts_with("error: "), "{arguments:?}\n{run}");
+    }
+}
+
+#[test]
+fn a_flag_for_one_document_is_named_where_there_are_several() {
+    let kb = Kb::new();
+    kb.write("docs/guide.md", "# Guide\n");
+    for (flag, value) in [("--title", "y"), ("--description", "y"), ("--docid", "y")] {
+        let run = kb.run(["learn", "docs", flag, value]);
+        let told = format!("error: `{flag}` goes with one file, and `docs` is a folder\n");
+        assert_eq!((run.exit, run.stderr), (2, told));
+        kb.run(["learn", "docs/guide.md", flag, value]).expect_exit(0);
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! **Invariant:** any words are a query, and no hit is no failure.
 
+use std::path::{Path, PathBuf};
+
 use insta::assert_snapshot;
 
 use crate::harness::{Kb, Run};
@@ -67,6 +69,35 @@ fn no_hit_is_an_empty_result_and_no_failure() {
     ");
     let answer = kb.run(["search", "xqzzyv", "--json"]).expect_exit(0).json();
     assert_eq!((&answer["verdict"], &answer["hits"]), (&"unanswered".into(), &serde_json::json!([])));
+}
+
+#[test]
+fn a_long_query_is_cut_in_messages_and_not_in_data() {
+    let kb = base();
+    let query = "xqzzyv".repeat(100);
+    let run = kb.run(["search", &query]).expect_exit(0);
+    assert_eq!(run.stderr.chars().count(), "nothing matches ``\n".len() + 80, "{run}");
+    assert_eq!(kb.run(["search", &query, "--json"]).json()["query"], query);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_name_stays_on_its_line_and_turns_no_writing() {
+    let kb = Kb::new();
+    kb.write("docs/a\nb\u{202e}c.md", GUIDE);
+    kb.run(["learn", "docs"]).expect_exit(0);
+    let shown = "docs/a\u{fffd}b\u{fffd}c.md";
+    assert_eq!(kb.run(["search", "kingfisher", "--format", "paths"]).text(), format!("{shown}\n"));
+    let vimgrep = kb.run(["search", "kingfisher", "--format", "vimgrep"]);
+    assert!(vimgrep.text().starts_with(&format!("{shown}:7:1:")), "{vimgrep}");
+    for arguments in
+        [&["search", "kingfisher"][..], &["list"], &["learn", "docs", "--again"], &["unlearn", "gone\u{202e}"]]
+    {
+        let run = kb.run(arguments);
+        assert!(!format!("{}{}", run.text(), run.stderr).contains('\u{202e}'), "{run}");
+    }
+    let hit = &kb.run(["search", "kingfisher", "--json"]).json()["hits"][0];
+    assert_eq!(hit["source"], "docs/a\nb\u{202e}c.md");
 }
 
 #[test]
@@ -192,6 +223,51 @@ fn a_folder_is_searched_with_no_set_up_and_left_as_it_is() {
     assert!(kb.path("../home/.cache/kb").is_dir() || kb.path("../home/Library/Caches/kb").is_dir());
     assert_eq!(kb.run(["search", "--from", "gone", "x"]).exit, 1);
     assert_eq!(kb.run(["search", "--from", "docs/more.md", "x"]).exit, 1);
+}
+
+/// Returns the files of the one database in the cache folder whose names end so.
+fn cached(kb: &Kb, end: &str) -> Vec<PathBuf> {
+    let mut folders = vec![kb.path("../home")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(end)) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_cache_that_is_damaged_is_made_anew_in_silence() {
+    let damage: [fn(&Path); 3] = [
+        |file| std::fs::remove_file(file).expect("removed"),
+        |file| std::fs::write(file, "").expect("emptied"),
+        |file| {
+            let bytes = std::fs::read(file).expect("bytes");
+            std::fs::write(file, bytes.iter().map(|byte| byte ^ 0x55).collect::<Vec<u8>>()).expect("damaged");
+        },
+    ];
+    for part in ["head", ".pack", ".idx"] {
+        for (number, damage) in damage.iter().enumerate() {
+            let kb = Kb::bare();
+            kb.write("docs/guide.md", GUIDE);
+            let search = || kb.run(["search", "--from", "docs", "kingfisher"]);
+            let before = search().expect_exit(0);
+            let files = cached(&kb, part);
+            assert!(!files.is_empty(), "{part}");
+            for file in &files {
+                damage(file);
+            }
+            let after = search();
+            assert_eq!(after.to_string(), before.to_string(), "{part} {number}");
+            assert_eq!(search().to_string(), before.to_string(), "{part} {number}");
+        }
+    }
 }
 
 #[test]

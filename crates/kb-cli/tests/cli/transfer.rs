@@ -46,6 +46,17 @@ fn atomic_is_all_or_nothing_and_a_dry_run_nothing() {
     assert_eq!(kb.run(["import", "gone.jsonl"]).exit, 1);
 }
 
+#[test]
+fn a_folder_is_no_batch() {
+    let kb = Kb::new();
+    assert_snapshot!(kb.run(["import", "."]), @r"
+    exit: 1
+    --- stderr
+    error: `.` is a folder, not a file of JSON lines
+    hint: `kb learn` takes folders
+    ");
+}
+
 fn filled() -> Kb {
     let kb = Kb::new();
     kb.write("docs/guide.md", "\u{feff}# Guide\r\n\r\nText.");

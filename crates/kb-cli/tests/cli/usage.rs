@@ -90,6 +90,10 @@ fn init_leaves_a_folder_with_other_things_alone() {
     hint: name a folder that is empty or does not exist with `--db DIR`
     ");
     assert_eq!(std::fs::read_dir(kb.path("notes")).expect("a folder").count(), 1);
+    let file = kb.run(["init", "--db", "notes/a.md", "--json"]);
+    assert_eq!((file.exit, &file.json()["error"]["code"]), (1, &"cannot-create".into()), "{file}");
+    assert!(file.stderr.starts_with("error: `notes/a.md` is a file\n"), "{file}");
+    assert_eq!(kb.read("notes/a.md"), b"# A\n");
 }
 
 #[test]
