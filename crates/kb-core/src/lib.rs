@@ -23,5 +23,5 @@ pub use media::{MediaType, MediaTypeError};
 pub use name::{MAX_NAME_SLUG_CHARS, NameError, agent_docid, skill_docid};
 pub use report::*;
 pub use skill::{Skill, SkillError};
-pub use slug::{MAX_SLUG_BYTES, docid_from_path, docid_from_title, docid_with_suffix, slug};
+pub use slug::{MAX_SLUG_BYTES, docid_from_path, docid_from_title, docid_with_suffix, is_device_name, slug};
 pub use split::{Link, MAX_HEADING_BYTES, MAX_SECTION_BYTES, Parsed, Piece, Role, SPLITTER_VERSION, links, parse};

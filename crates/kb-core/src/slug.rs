@@ -28,7 +28,7 @@ pub fn slug(text: &str) -> String {
     let slug = shorten(slug::slugify(spell_symbols(&text)), MAX_SLUG_BYTES, &text);
     if slug.is_empty() {
         format!("x{}", hash(&[text.as_bytes()], 8))
-    } else if is_reserved(&slug) || slug.parse::<DocId>().is_err() {
+    } else if is_device_name(&slug) || slug.parse::<DocId>().is_err() {
         format!("x-{slug}")
     } else {
         slug
@@ -118,8 +118,8 @@ fn spell_symbols(text: &str) -> String {
     out
 }
 
-/// Names of devices, which Windows gives no file, with or without an extension.
-fn is_reserved(slug: &str) -> bool {
+/// Says whether this, in lower case, is the name of a device, which Windows gives no file, whatever its extension.
+pub fn is_device_name(slug: &str) -> bool {
     let numbered =
         |device| slug.strip_prefix(device).is_some_and(|n: &str| n.len() == 1 && n.as_bytes()[0].is_ascii_digit());
     ["con", "prn", "aux", "nul"].contains(&slug) || numbered("com") || numbered("lpt")

@@ -7,32 +7,31 @@
 //! **Invariant:** the head is swapped after every pack it names is durable. Whatever fails before leaves the old state;
 //! files that no head names are removed by `gc`.
 
+mod indexing;
+mod retire;
+
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
 use kb_core::{DocId, DocumentKind, SectionId};
-use kb_search::{Analyzer, Dead, LiveSegment, Segment, SegmentBuilder, SegmentStats, merge};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::StoreError;
-use crate::head::{FORMAT, Head, Retired, SegmentRef, Totals};
-use crate::index::{Index, IndexBytes, add_document, add_from_store, analyzer, index_error, stored_text};
+use crate::head::{Head, Totals};
+use crate::index::Index;
 use crate::manifest::Manifest;
 use crate::pack::{PackRef, PackWriter};
-use crate::paged::{FileKind, PagedWriter};
 use crate::record::{Key, Kind, Record};
 use crate::revisions::{Kept, Walk};
 use crate::snapshot::Snapshot;
-use crate::storage::{Area, FileName};
+use crate::storage::FileName;
+
+pub(crate) use indexing::{index_files, merge_segments, write_segments};
+pub(crate) use retire::{read_retired_list, retire};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// How long a file that a commit replaced stays for the readers of older generations, in seconds.
-pub(crate) const GRACE_SECONDS: i64 = 600;
-/// How many retired files the head itself lists before they go into a list of their own.
-const RETIRED_IN_HEAD: usize = 256;
 /// So many files of one size make one of the next.
 const FANOUT: usize = 4;
 /// Files up to this size are of the smallest tier.
@@ -41,9 +40,6 @@ const SMALLEST_TIER: u64 = 64 << 10;
 const SMALL_MERGE: u64 = 8 << 20;
 /// From so many files on a commit merges whatever it costs.
 const MOST_FILES: usize = 40;
-/// Text indexed into one segment before the next is begun, when all is indexed anew.
-const SEGMENT_TEXT: u64 = 48 << 20;
-
 /// A document as a commit leaves it.
 pub(crate) struct Staged {
     /// `None` where it is removed.
@@ -317,239 +313,6 @@ impl<'a> Txn<'a> {
         retire(&*storage, &mut head, retired, self.now.div_euclid(1000), self.purge)?;
         Ok(head)
     }
-
-    fn update_index(&self, old: &Index, head: &mut Head, retired: &mut Vec<FileName>) -> Result<()> {
-        let storage = &*self.snapshot.storage;
-        let mut live: Vec<LiveSegment<IndexBytes>> = old.segments.clone();
-        let mut changed = vec![false; live.len()];
-        for docid in self.staged.keys() {
-            for (i, (segment, dead)) in live.iter_mut().enumerate() {
-                let found = segment.find(docid.as_str()).map_err(segment_error)?;
-                if let Some(ordinal) = found.filter(|&ordinal| !dead.as_ref().is_some_and(|d| d.contains(ordinal))) {
-                    let mut new = dead.as_deref().cloned().unwrap_or_default();
-                    new.insert(segment, ordinal).map_err(segment_error)?;
-                    *dead = Some(Arc::new(new));
-                    changed[i] = true;
-                }
-            }
-        }
-        let fresh = self.build_segment()?;
-        let sizes: Vec<u64> = head.segments.iter().map(|segment| segment.bytes).collect();
-        let size = fresh.as_ref().map_or(0, |(bytes, _)| bytes.len() as u64);
-        let mut merged = if fresh.is_some() { newest_to_merge(&sizes, size) } else { 0 };
-        if self.purge {
-            // The words of what is purged must go as well: every segment that held it is written anew.
-            let first = changed.iter().position(|&changed| changed).unwrap_or(live.len());
-            merged = merged.max(live.len() - first);
-        }
-        let kept = live.len() - merged;
-        for i in 0..kept {
-            if changed[i] {
-                let (segment, dead) = &live[i];
-                let dead = dead.as_deref().expect("it was changed");
-                let reference = &mut head.segments[i];
-                retired.extend(reference.dead.map(|(hash, _)| FileName { area: Area::Index, hash }));
-                reference.dead = Some(write_dead(storage, dead)?);
-                reference.dead_documents = dead.len() as u64;
-                reference.documents = u64::from(segment.documents()) - dead.len() as u64;
-                reference.sections = u64::from(segment.sections() - dead.sections());
-            }
-        }
-        let replaced = head.segments.split_off(kept);
-        for reference in &replaced {
-            retired.push(reference.name());
-            retired.extend(reference.dead.map(|(hash, _)| FileName { area: Area::Index, hash }));
-        }
-        let mut generations = (self.generation, self.generation);
-        if let Some(first) = replaced.first() {
-            generations.0 = first.generations.0;
-        }
-        if replaced.is_empty() {
-            if let Some((bytes, stats)) = fresh {
-                let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Segment, FORMAT)?;
-                writer.write_all(&bytes).map_err(|e| index_error(kb_search::BuildError::Io(e)))?;
-                head.segments.push(finish_segment(writer, stats, generations)?);
-            }
-        } else {
-            let fresh = match fresh {
-                Some((bytes, _)) => Some(Segment::open(IndexBytes::Memory(bytes)).map_err(segment_error)?),
-                None => None,
-            };
-            let mut inputs: Vec<(&Segment<IndexBytes>, Option<&Dead>)> =
-                live[kept..].iter().map(|(segment, dead)| (&**segment, dead.as_deref())).collect();
-            inputs.extend(fresh.iter().map(|segment| (segment, None)));
-            let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Segment, FORMAT)?;
-            let stats = merge(&inputs, &mut writer).map_err(index_error)?;
-            if stats.documents > 0 {
-                head.segments.push(finish_segment(writer, stats, generations)?);
-            }
-        }
-        // A segment whose documents are all dead is only in the way.
-        head.segments.retain(|segment| {
-            if segment.documents == 0 {
-                retired.push(segment.name());
-                retired.extend(segment.dead.map(|(hash, _)| FileName { area: Area::Index, hash }));
-            }
-            segment.documents > 0
-        });
-        head.analyzer = Analyzer::VERSION;
-        Ok(())
-    }
-
-    /// Indexes the documents of this commit.
-    fn build_segment(&self) -> Result<Option<(Vec<u8>, SegmentStats)>> {
-        let mut builder = SegmentBuilder::new(analyzer());
-        for staged in self.staged.values() {
-            if let Some(manifest) = &staged.manifest {
-                self.index_staged(&mut builder, manifest, staged.source.as_deref())?;
-            }
-        }
-        if builder.documents() == 0 {
-            return Ok(None);
-        }
-        let mut bytes = Vec::new();
-        let stats = builder.finish(&mut bytes).map_err(index_error)?;
-        Ok(Some((bytes, stats)))
-    }
-
-    fn index_staged(&self, builder: &mut SegmentBuilder, manifest: &Manifest, source: Option<&[u8]>) -> Result<()> {
-        let Some(source) = source.filter(|_| !manifest.edited) else {
-            return add_document(builder, manifest, |i| {
-                let id = manifest.sections[i].kbid;
-                match self.written.get(&id.to_bytes()) {
-                    Some((source, range)) => Ok(String::from_utf8_lossy(&source[range.clone()])),
-                    None => stored_text(self.snapshot, id),
-                }
-            });
-        };
-        let mut starts = Vec::with_capacity(manifest.sections.len());
-        let mut at = 0;
-        for section in &manifest.sections {
-            starts.push(at);
-            at += section.bytes as usize;
-        }
-        add_document(builder, manifest, |i| {
-            let end = starts[i] + manifest.sections[i].bytes as usize;
-            Ok(String::from_utf8_lossy(source.get(starts[i]..end).unwrap_or_default()))
-        })
-    }
-
-    /// Indexes every document anew, those of this commit included.
-    fn rebuild_index(&self, head: &mut Head, retired: &mut Vec<FileName>) -> Result<()> {
-        retired.extend(index_files(head));
-        let mut manifests = Vec::new();
-        for place in self.snapshot.current(Kind::MANIFEST) {
-            if let Ok(manifest) = self.snapshot.manifest_at(&place)
-                && !self.staged.contains_key(&manifest.docid)
-            {
-                manifests.push(manifest);
-            }
-        }
-        manifests.extend(self.staged.values().filter_map(|staged| staged.manifest.clone()));
-        let snapshot = self.snapshot;
-        head.segments = write_segments(snapshot, manifests, self.generation, &mut |builder, manifest| match self
-            .staged
-            .get(&manifest.docid)
-        {
-            Some(staged) => self.index_staged(builder, manifest, staged.source.as_deref()),
-            None => add_from_store(builder, snapshot, manifest),
-        })?;
-        head.analyzer = Analyzer::VERSION;
-        Ok(())
-    }
-}
-
-/// Returns every index file of a head.
-pub(crate) fn index_files(head: &Head) -> Vec<FileName> {
-    let dead = head.segments.iter().filter_map(|segment| segment.dead);
-    let dead = dead.map(|(hash, _)| FileName { area: Area::Index, hash });
-    head.segments.iter().map(SegmentRef::name).chain(dead).collect()
-}
-
-/// Indexes documents into as few segments as memory allows, then merges these.
-pub(crate) fn write_segments(
-    snapshot: &Snapshot,
-    mut manifests: Vec<Manifest>,
-    generation: u64,
-    add: &mut dyn FnMut(&mut SegmentBuilder, &Manifest) -> Result<()>,
-) -> Result<Vec<SegmentRef>> {
-    manifests.sort_by(|a, b| a.docid.cmp(&b.docid));
-    snapshot.packs.iter().for_each(|pack| pack.will_be_read());
-    let storage = &*snapshot.storage;
-    let mut parts: Vec<SegmentRef> = Vec::new();
-    let mut builder = SegmentBuilder::new(analyzer());
-    let mut text = 0;
-    let generations = (0, generation);
-    for (i, manifest) in manifests.iter().enumerate() {
-        add(&mut builder, manifest)?;
-        text += manifest.source_bytes();
-        if text >= SEGMENT_TEXT || i + 1 == manifests.len() {
-            let full = std::mem::replace(&mut builder, SegmentBuilder::new(analyzer()));
-            let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Segment, FORMAT)?;
-            let stats = full.finish(&mut writer).map_err(index_error)?;
-            parts.push(finish_segment(writer, stats, generations)?);
-            text = 0;
-        }
-    }
-    if parts.len() < 2 {
-        return Ok(parts);
-    }
-    let head = Head { segments: parts.clone(), analyzer: Analyzer::VERSION, ..Head::default() };
-    let index = Index::open(storage, &head);
-    if let Some(problem) = index.problem {
-        return Err(StoreError::Damaged {
-            file: "index".to_owned(),
-            offset: 0,
-            kbid: None,
-            detail: problem.to_string(),
-        });
-    }
-    let merged = merge_segments(storage, &index, generation)?;
-    for part in parts {
-        if merged.iter().all(|segment| segment.hash != part.hash) {
-            storage.delete(part.name())?;
-        }
-    }
-    Ok(merged)
-}
-
-/// Merges all segments of an index into one, without the dead; none where nothing is alive.
-pub(crate) fn merge_segments(
-    storage: &dyn crate::storage::Storage,
-    index: &Index,
-    generation: u64,
-) -> Result<Vec<SegmentRef>> {
-    let inputs: Vec<_> = index.segments.iter().map(|(segment, dead)| (&**segment, dead.as_deref())).collect();
-    let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Segment, FORMAT)?;
-    let stats = merge(&inputs, &mut writer).map_err(index_error)?;
-    if stats.documents == 0 {
-        return Ok(Vec::new());
-    }
-    Ok(vec![finish_segment(writer, stats, (0, generation))?])
-}
-
-fn finish_segment(writer: PagedWriter, stats: SegmentStats, generations: (u64, u64)) -> Result<SegmentRef> {
-    let (name, bytes) = writer.finish(false)?;
-    Ok(SegmentRef {
-        hash: name.hash,
-        bytes,
-        generations,
-        dead: None,
-        documents: stats.documents.into(),
-        sections: stats.sections.into(),
-        dead_documents: 0,
-    })
-}
-
-fn write_dead(storage: &dyn crate::storage::Storage, dead: &Dead) -> Result<([u8; 16], u64)> {
-    let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Dead, FORMAT)?;
-    writer.write_all(&dead.to_bytes()).map_err(|e| index_error(kb_search::BuildError::Io(e)))?;
-    let (name, bytes) = writer.finish(false)?;
-    Ok((name.hash, bytes))
-}
-
-fn segment_error(error: kb_search::SegmentError) -> StoreError {
-    index_error(kb_search::BuildError::Segment(error))
 }
 
 /// Copies the newest packs of a snapshot into a writer, the oldest of them first. Of one key what an own newer
@@ -636,85 +399,6 @@ pub(crate) fn document_of_source(snapshot: &Snapshot, source: &str) -> Result<Op
         }
         _ => Ok(None),
     }
-}
-
-/// Lists files as retired, and deletes those whose readers' grace is over.
-pub(crate) fn retire(
-    storage: &dyn crate::storage::Storage,
-    head: &mut Head,
-    files: Vec<FileName>,
-    now: i64,
-    purge: bool,
-) -> Result<usize> {
-    let mut in_use: FxHashSet<FileName> = head.packs.iter().map(PackRef::name).chain(index_files(head)).collect();
-    let files: Vec<FileName> = files.into_iter().filter(|name| !in_use.contains(name)).collect();
-    // A file that came back after it was retired, and goes again now, begins its grace anew.
-    head.retired.retain(|entry| entry.is_list || !files.contains(&entry.name));
-    in_use.extend(&files);
-    let mut deleted = 0;
-    let mut kept = Vec::new();
-    for mut entry in std::mem::take(&mut head.retired) {
-        // A time to come is that of another clock, or of this one before it was set back: the grace begins anew.
-        entry.at = entry.at.min(now);
-        if entry.at.saturating_add(GRACE_SECONDS) > now {
-            kept.push(entry);
-            continue;
-        }
-        let names = if entry.is_list { read_retired_list(storage, entry.name)? } else { Vec::new() };
-        let mut all = true;
-        for name in names.into_iter().chain([entry.name]) {
-            // A file that was retired and came back, since the same bytes were written again, is no longer retired.
-            if !in_use.contains(&name) {
-                let gone = storage.delete(name)?;
-                all &= gone;
-                deleted += usize::from(gone);
-            }
-        }
-        if !all {
-            kept.push(entry);
-        }
-    }
-    head.retired = kept;
-    let at = if purge { i64::MIN / 2 } else { now };
-    head.retired.extend(files.into_iter().map(|name| Retired { name, at, is_list: false }));
-    if head.retired.len() > RETIRED_IN_HEAD {
-        let (lists, singles): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut head.retired).into_iter().partition(|entry| entry.is_list);
-        let (later, listed): (Vec<_>, Vec<_>) = singles.into_iter().partition(|entry| entry.at > now || purge);
-        head.retired = lists;
-        head.retired.extend(later);
-        if !listed.is_empty() {
-            let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Retired, FORMAT)?;
-            for entry in &listed {
-                let area = u8::from(entry.name.area == Area::Index);
-                let written = writer.write_all(&[area]).and_then(|()| writer.write_all(&entry.name.hash));
-                written.map_err(|e| index_error(kb_search::BuildError::Io(e)))?;
-            }
-            let (name, _) = writer.finish(false)?;
-            head.retired.push(Retired { name, at: now, is_list: true });
-        }
-    }
-    Ok(deleted)
-}
-
-/// Reads a list of retired files; one that is torn or gone lists nothing, and `gc` finds what it listed.
-pub(crate) fn read_retired_list(storage: &dyn crate::storage::Storage, name: FileName) -> Result<Vec<FileName>> {
-    let file = match crate::paged::PagedFile::open(storage, name, FileKind::Retired) {
-        Ok(Some(file)) => file,
-        Ok(None) | Err(StoreError::Damaged { .. }) => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let bytes = file.read(0..file.len()).unwrap_or_default();
-    Ok(bytes
-        .as_chunks::<17>()
-        .0
-        .iter()
-        .map(|entry| {
-            let mut hash = [0; 16];
-            hash.copy_from_slice(&entry[1..]);
-            FileName { area: if entry[0] == 0 { Area::Packs } else { Area::Index }, hash }
-        })
-        .collect())
 }
 
 #[cfg(test)]

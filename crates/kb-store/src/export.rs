@@ -1,7 +1,9 @@
 //! Handing out everything, byte for byte.
 //!
-//! **Invariant:** an exported path is relative, has neither `..` nor an empty part, and no two documents get the same.
+//! **Invariant:** an exported path is relative, each of its parts is a name that every file system takes and none hides,
+//! no two documents get the same, and none is a folder of another.
 
+use kb_core::DocId;
 use rustc_hash::FxHashSet;
 
 use crate::error::StoreError;
@@ -17,39 +19,63 @@ impl KnowledgeBase {
     /// Hands out every current document with its exact bytes, by docid. Returns how many there were.
     pub fn export(&self, sink: &mut dyn FnMut(ExportedDocument) -> Result<()>) -> Result<u64> {
         let snapshot = self.snapshot()?;
-        snapshot.packs.iter().for_each(|pack| pack.will_be_read());
         let mut docids = Vec::new();
         for place in snapshot.current(Kind::MANIFEST) {
             docids.push(snapshot.manifest_at(&place)?.docid);
         }
         docids.sort();
-        let mut taken: FxHashSet<String> = FxHashSet::default();
+        let mut taken = Taken::with_folders_of(&docids);
         for docid in &docids {
             let Some(manifest) = snapshot.manifest(docid)? else { continue };
             let content = snapshot.document_bytes(&manifest)?;
-            let path = free_path(&manifest, &mut taken);
+            let path = taken.free_path(&manifest);
             sink(ExportedDocument { info: describe(&manifest), path, content })?;
         }
         Ok(docids.len() as u64)
     }
 }
 
-fn free_path(manifest: &Manifest, taken: &mut FxHashSet<String>) -> String {
-    let extension = extension(manifest);
-    let stem = manifest.docid.as_str();
-    // Names are compared as file systems that ignore case do; a docid that is a folder of others keeps its own name.
-    let path = format!("{stem}.{extension}");
-    if taken.insert(path.to_lowercase()) {
-        return path;
-    }
-    let mut n = 2;
-    loop {
-        let path = format!("{stem}-{n}.{extension}");
-        if taken.insert(path.to_lowercase()) {
-            return path;
+/// Paths that are taken, as file systems that ignore case compare them.
+struct Taken {
+    files: FxHashSet<String>,
+    /// Folders that some document lies in: no file may have such a name.
+    folders: FxHashSet<String>,
+}
+
+impl Taken {
+    fn with_folders_of(docids: &[DocId]) -> Self {
+        let mut folders = FxHashSet::default();
+        for docid in docids {
+            let path = safe_path(docid);
+            folders.extend(path.match_indices('/').map(|(end, _)| path[..end].to_lowercase()));
         }
-        n += 1;
+        Self { files: FxHashSet::default(), folders }
     }
+
+    /// Takes a path for a document: its docid, with a number where that is taken.
+    fn free_path(&mut self, manifest: &Manifest) -> String {
+        let (stem, extension) = (safe_path(&manifest.docid), extension(manifest));
+        let mut path = format!("{stem}.{extension}");
+        let mut n = 2;
+        while self.folders.contains(&path.to_lowercase()) || !self.files.insert(path.to_lowercase()) {
+            path = format!("{stem}-{n}.{extension}");
+            n += 1;
+        }
+        path
+    }
+}
+
+/// Returns a docid as a path of which no part is hidden, ends as Windows does not keep it, or is the name of a device.
+fn safe_path(docid: &DocId) -> String {
+    let parts: Vec<String> = docid.as_str().split('/').map(safe_name).collect();
+    parts.join("/")
+}
+
+fn safe_name(name: &str) -> String {
+    let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_lowercase();
+    let end = if name.ends_with(['.', ' ']) { "-" } else { "" };
+    let begin = if name.starts_with('.') || kb_core::is_device_name(&stem) { "x-" } else { "" };
+    format!("{begin}{name}{end}")
 }
 
 /// Returns the extension of the source's name where it has one of the right type, else that of the type.
@@ -72,4 +98,24 @@ fn extension(manifest: &Manifest) -> String {
         other => other.split_once('/').map_or("bin", |(_, sub)| sub),
     }
     .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::safe_path;
+
+    #[test]
+    fn every_part_of_a_path_is_a_name_that_can_be_written_and_seen() {
+        for (docid, expected) in [
+            ("guide/set-up", "guide/set-up"),
+            (".git/hooks/x", "x-.git/hooks/x"),
+            ("con", "x-con"),
+            ("a/nul", "a/x-nul"),
+            ("a/nul.d/b", "a/x-nul.d/b"),
+            ("com1.md", "x-com1.md"),
+            ("console", "console"),
+        ] {
+            assert_eq!(safe_path(&docid.parse().expect("a docid")), expected);
+        }
+    }
 }

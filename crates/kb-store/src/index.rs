@@ -228,7 +228,6 @@ pub(crate) fn index_error(error: kb_search::BuildError) -> StoreError {
 
 /// Makes an index in memory of as many documents as `budget` bytes of text allow. Returns whether these are all.
 pub(crate) fn scan(snapshot: &Snapshot, budget: u64) -> Result<(Vec<LiveSegment<IndexBytes>>, bool), StoreError> {
-    snapshot.packs.iter().for_each(|pack| pack.will_be_read());
     let mut manifests = Vec::new();
     for place in snapshot.current(crate::record::Kind::MANIFEST) {
         // A damaged manifest costs its document; `check` says which.

@@ -281,11 +281,6 @@ impl Pack {
         self.layout.as_ref().map_or_else(|_| self.salvaged().generations, |layout| layout.generations)
     }
 
-    /// Says that most of the pack is about to be read.
-    pub(crate) fn will_be_read(&self) {
-        self.object.will_be_read();
-    }
-
     /// Returns the packs whose place this one took.
     pub(crate) fn replaces(&self) -> &[[u8; 16]] {
         self.layout.as_ref().map_or_else(|_| &self.salvaged().replaces, |layout| &layout.replaces)
@@ -445,7 +440,6 @@ impl Pack {
         keep: &mut dyn FnMut(&Entry) -> bool,
     ) -> Result<u64, StoreError> {
         let layout = self.layout.as_ref().map_err(|damage| StoreError::from(damage.clone()))?;
-        self.object.will_be_read();
         let mut entries = Vec::with_capacity(layout.entries as usize);
         for i in 0..layout.entries {
             entries.push(layout.entry(i)?);

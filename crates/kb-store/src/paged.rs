@@ -236,7 +236,6 @@ impl PagedFile {
 
     /// Verifies every page and returns what is wrong.
     pub(crate) fn verify(&self) -> Vec<Damage> {
-        self.object.will_be_read();
         let pages = self.len.div_ceil(PAGE);
         (0..pages).filter_map(|page| self.verify_page(page).err()).collect()
     }

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kb_core::{DocumentKind, SectionId};
+use kb_core::DocumentKind;
 use kb_store::{ExportedDocument, KnowledgeBase, StoreError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -130,12 +130,12 @@ fn write_lines(base: &KnowledgeBase, context: &mut Context, file: Option<(&Path,
 }
 
 fn each_line(base: &KnowledgeBase, mut write: impl FnMut(&Value) -> Result<(), Failure>) -> Result<u64, Failure> {
-    let mut skills: Vec<SectionId> = Vec::new();
+    let mut skills: Vec<String> = Vec::new();
     let mut agents = Vec::new();
     let documents = through(base, |document| match document.info.kind {
         DocumentKind::Document => write(&learn_line(&document)),
         DocumentKind::Skill => {
-            skills.extend(document.info.sections.first().map(|section| section.kbid));
+            skills.push(String::from_utf8_lossy(&document.content).into_owned());
             Ok(())
         }
         DocumentKind::Agent => {
@@ -143,12 +143,9 @@ fn each_line(base: &KnowledgeBase, mut write: impl FnMut(&Value) -> Result<(), F
             Ok(())
         }
     })?;
-    for kbid in skills {
-        let skill = base.skill_get(&kbid.to_string())?;
-        write(&json!({
-            "op": "skill", "name": skill.name, "description": skill.description, "body": skill.body,
-            "arguments": skill.arguments,
-        }))?;
+    for text in skills {
+        // Whole: written from its parts, a placeholder that is not declared would become a declared argument.
+        write(&json!({ "op": "skill", "content": text }))?;
     }
     for docid in agents {
         let agent = base.agent_get(docid.as_str())?;

@@ -128,3 +128,26 @@ fn lines_that_are_exported_make_the_same_base() {
     let taken = kb.run(["export", "--jsonl", "lines.jsonl"]);
     assert!(taken.exit == 1 && taken.stderr.contains("`--force`"), "{taken}");
 }
+
+#[test]
+fn a_placeholder_that_is_not_declared_is_not_after_an_export_and_an_import() {
+    let kb = Kb::new();
+    let skill = "---\nname: Sum\narguments: [lines]\nlicense: MIT\n---\nSum up {{doc}} in {{lines}} lines.\n";
+    let line = json!({"op": "skill", "content": skill});
+    kb.pipe(["import", "-"], format!("{line}\n")).expect_exit(0);
+    let lines = kb.run(["export", "--jsonl", "-"]).expect_exit(0);
+    kb.run(["init", "--db", "copy"]).expect_exit(0);
+    kb.pipe(["--db", "copy", "import", "-"], &lines.stdout).expect_exit(0);
+    assert_eq!(kb.run(["--db", "copy", "content", "skill-sum"]).text(), skill);
+}
+
+#[test]
+fn a_line_takes_no_file_from_outside_its_folder_unless_that_is_allowed() {
+    let kb = Kb::new();
+    kb.write("secret.md", "# Secret\n");
+    kb.write("batch/lines.jsonl", "{\"op\": \"learn\", \"docid\": \"s\", \"path\": \"../secret.md\"}\n");
+    let run = kb.run(["import", "batch/lines.jsonl"]);
+    assert_eq!((run.exit, run.json_lines()[0]["error"]["code"].clone()), (1, json!("invalid")), "{run}");
+    kb.run(["import", "batch/lines.jsonl", "--allow-outside"]).expect_exit(0);
+    assert_eq!(kb.run(["content", "s"]).text(), "# Secret\n");
+}

@@ -8,7 +8,6 @@ use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
 use super::map::Bytes;
-use super::scattered::Scattered;
 
 /// A file being written.
 pub trait FsFile: Write + Send {
@@ -26,11 +25,6 @@ pub trait Fs: Send + Sync + fmt::Debug + 'static {
 
     /// Opens a file that will never change again.
     fn open(&self, path: &Path) -> io::Result<Bytes>;
-
-    /// Opens a file that will never change again, of which a few small pieces are wanted.
-    fn open_scattered(&self, path: &Path) -> io::Result<Bytes> {
-        self.open(path)
-    }
 
     /// Creates a file that must not exist yet.
     fn create(&self, path: &Path) -> io::Result<Box<dyn FsFile>>;
@@ -96,10 +90,6 @@ impl Fs for Disk {
 
     fn open(&self, path: &Path) -> io::Result<Bytes> {
         Bytes::map(&File::open(path)?)
-    }
-
-    fn open_scattered(&self, path: &Path) -> io::Result<Bytes> {
-        Ok(Bytes::Scattered(Box::new(Scattered::open(File::open(path)?)?)))
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn FsFile>> {

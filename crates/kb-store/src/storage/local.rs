@@ -150,11 +150,7 @@ impl<F: Fs> Storage for LocalStorage<F> {
 
     fn open(&self, name: FileName) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let path = self.path(name);
-        let opened = match name.area {
-            Area::Packs => self.fs.open_scattered(&path),
-            Area::Index => self.fs.open(&path),
-        };
-        match opened {
+        match self.fs.open(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             other => Ok(Some(Arc::new(LocalObject(other.io("open", &path)?)))),
         }
@@ -252,18 +248,16 @@ struct LocalObject(Bytes);
 
 impl Object for LocalObject {
     fn len(&self) -> u64 {
-        self.0.len()
+        self.0.len() as u64
     }
 
     fn bytes(&self, range: Range<u64>) -> io::Result<&[u8]> {
-        self.0.slice(range)
-    }
-
-    fn will_be_read(&self) {
-        if let Bytes::Scattered(file) = &self.0 {
-            // Where it cannot be mapped it is read by the piece.
-            let _ = file.map();
-        }
+        let start = usize::try_from(range.start).ok();
+        let end = usize::try_from(range.end).ok();
+        start
+            .zip(end)
+            .and_then(|(start, end)| self.0.get(start..end))
+            .ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends too early"))
     }
 }
 

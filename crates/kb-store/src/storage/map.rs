@@ -8,19 +8,15 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Range;
+use std::ops::Deref;
 
-use super::scattered::Scattered;
-
-/// The bytes of a file: mapped, read whole, or read by the piece.
+/// The bytes of a file: mapped, or read whole.
 #[derive(Debug)]
 pub enum Bytes {
     /// Mapped.
     Mapped(memmap2::Mmap),
     /// Read.
     Owned(Vec<u8>),
-    /// Read a piece at a time.
-    Scattered(Box<Scattered>),
 }
 
 impl Bytes {
@@ -36,26 +32,13 @@ impl Bytes {
     }
 }
 
-impl Bytes {
-    pub(super) fn len(&self) -> u64 {
-        match self {
-            Self::Mapped(map) => map.len() as u64,
-            Self::Owned(bytes) => bytes.len() as u64,
-            Self::Scattered(file) => file.len(),
-        }
-    }
+impl Deref for Bytes {
+    type Target = [u8];
 
-    pub(super) fn slice(&self, range: Range<u64>) -> io::Result<&[u8]> {
-        let whole: &[u8] = match self {
+    fn deref(&self) -> &[u8] {
+        match self {
             Self::Mapped(map) => map,
             Self::Owned(bytes) => bytes,
-            Self::Scattered(file) => return file.slice(range),
-        };
-        let start = usize::try_from(range.start).ok();
-        let end = usize::try_from(range.end).ok();
-        start
-            .zip(end)
-            .and_then(|(start, end)| whole.get(start..end))
-            .ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends too early"))
+        }
     }
 }

@@ -9,7 +9,6 @@
 mod fs;
 mod local;
 mod map;
-mod scattered;
 
 use std::fmt;
 use std::io;
@@ -20,7 +19,6 @@ use std::time::Duration;
 pub use fs::{Disk, Fs, FsFile, FsLock};
 pub use local::LocalStorage;
 pub use map::Bytes;
-pub use scattered::Scattered;
 
 use crate::error::{LockHolder, StoreError};
 
@@ -76,9 +74,6 @@ pub trait Object: Send + Sync + fmt::Debug {
 
     /// Returns these bytes; an error where they lie beyond the end or cannot be had.
     fn bytes(&self, range: Range<u64>) -> io::Result<&[u8]>;
-
-    /// Says that most of the file is about to be read.
-    fn will_be_read(&self) {}
 }
 
 /// A file being written, without a name until it is whole.
