@@ -80,7 +80,19 @@ impl FsFile for File {
     }
 }
 
-impl FsLock for File {}
+/// The lock on a file, given up by name and not by closing: a child that a thread of this process forks has a copy of
+/// the descriptor until it runs its program, and the lock would last as long.
+#[derive(Debug)]
+struct HeldLock(File);
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        // Where it cannot be given up, closing the file does it.
+        let _ = self.0.unlock();
+    }
+}
+
+impl FsLock for HeldLock {}
 
 #[expect(clippy::disallowed_methods, reason = "the one place where files change")]
 impl Fs for Disk {
@@ -164,7 +176,7 @@ impl Fs for Disk {
         if file.read_to_string(&mut old).is_err() || old != note {
             let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(note.as_bytes()));
         }
-        Ok(Some(Box::new(file)))
+        Ok(Some(Box::new(HeldLock(file))))
     }
 
     fn is_locked(&self, path: &Path) -> io::Result<bool> {
@@ -172,7 +184,7 @@ impl Fs for Disk {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(e) => Err(e),
             Ok(file) => match file.try_lock_shared() {
-                Ok(()) => Ok(false),
+                Ok(()) => file.unlock().map(|()| false),
                 Err(TryLockError::WouldBlock) => Ok(true),
                 Err(TryLockError::Error(e)) => Err(e),
             },

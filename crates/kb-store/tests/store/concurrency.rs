@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use kb_store::{
@@ -94,6 +95,7 @@ fn worker() {
         "learn-on" => learn_until_killed(database, &name),
         "begin" => begin(database, &name),
         "hold" => hold_the_lock(database),
+        "none" => {}
         other => panic!("no job is called `{other}`"),
     }
 }
@@ -322,6 +324,28 @@ fn a_held_lock_is_busy_with_its_holder_and_keeps_no_reader_waiting() {
     assert_eq!(kb.learn(&text("b", "# B\n")).expect("the lock went with its holder").added, 1);
     let lock = KnowledgeBase::doctor(base.database(), real_options("doctor")).expect("looked at").lock;
     assert!(!lock.held);
+}
+
+/// A child has a copy of each descriptor of its parent until it runs its program, the lock's too.
+#[test]
+fn a_child_that_is_started_meanwhile_does_not_keep_the_lock() {
+    let base = Base::new();
+    let impatient = Options { wait: Duration::ZERO, ..real_options("me") };
+    let kb = KnowledgeBase::open(base.database(), impatient).expect("it is there");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let mut child = start("none", "child", &base.database());
+                    child.wait().expect("it ran");
+                }
+            });
+        }
+        let busy = (0..100).filter(|i| kb.learn(&text("a", &format!("# A\n\n{i}\n"))).is_err()).count();
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(busy, 0, "times that the lock outlived its holder");
+    });
 }
 
 #[test]
