@@ -21,7 +21,7 @@ use crate::segment::Impacts;
 use crate::source::{SegmentError, Source};
 
 /// Documents that get a second look.
-const RERANKED: usize = 200;
+const RERANKED: usize = 64;
 /// Documents that are counted whatever it costs.
 const COUNTED: u64 = 1000;
 /// Where the lists are no longer than this together, all documents are counted.
