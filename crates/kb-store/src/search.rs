@@ -71,9 +71,12 @@ impl KnowledgeBase {
             }
         };
         let matcher = matcher(&query, &ranked, &analyzer);
+        let base = request.check_sources.then(|| self.base_folder());
         let mut hits = Vec::with_capacity(ranked.hits.len());
-        for hit in &ranked.hits {
-            hits.extend(self.hit(&texts, &matcher, hit, request.check_sources)?);
+        for ranked in &ranked.hits {
+            let Some((mut hit, manifest)) = hit(&texts, &matcher, ranked)? else { continue };
+            hit.stale = base.as_deref().and_then(|base| staleness(&manifest, base));
+            hits.push(hit);
         }
         let corrected =
             ranked.corrected.into_iter().map(|correction| as_written(correction, &hits, &analyzer)).collect();
@@ -94,75 +97,6 @@ impl KnowledgeBase {
         })
     }
 
-    fn hit(
-        &self,
-        texts: &StoredTexts<'_>,
-        matcher: &Matcher,
-        ranked: &RankedHit,
-        check_source: bool,
-    ) -> Result<Option<Hit>> {
-        let Some(manifest) = texts.manifest(&ranked.docid) else { return Ok(None) };
-        let at = ranked.position as usize;
-        let Some(section) = manifest.sections.get(at) else { return Ok(None) };
-        let text = match texts.snapshot.section(section.kbid) {
-            Ok(Some((media_type, bytes))) if media_type.is_text() => String::from_utf8_lossy(&bytes).into_owned(),
-            // A damaged section is still named; only its text cannot be shown.
-            Ok(_) | Err(StoreError::Damaged { .. }) => String::new(),
-            Err(error) => return Err(error),
-        };
-        let markup = markup_of(&manifest.media_type);
-        let (body, body_line) = without_heading(&text, section, markup);
-        let mut excerpt = snippet(body, markup, matcher, body_line, SNIPPET_CHARS);
-        if excerpt.snippet.highlights.is_empty() {
-            excerpt.match_line = section.line;
-        }
-        let path = |at: usize| manifest.heading_path(at).into_iter().map(str::to_owned).collect();
-        let more = ranked.more.iter().filter_map(|other| {
-            let at = other.position as usize;
-            let section = manifest.sections.get(at)?;
-            Some(OtherSection { kbid: section.kbid, heading_path: path(at), line: section.line, score: other.score })
-        });
-        let source = manifest.source.as_ref();
-        Ok(Some(Hit {
-            kbid: section.kbid,
-            docid: manifest.docid.clone(),
-            title: manifest.title.clone(),
-            heading_path: path(at),
-            level: section.level,
-            parent: section.parent.and_then(|p| manifest.sections.get(p as usize)).map(|s| s.kbid),
-            source: source.map(|source| source.name.clone()),
-            line: excerpt.match_line,
-            score: ranked.score,
-            confidence: ranked.confidence,
-            matched_terms: ranked.matched.clone(),
-            snippet: excerpt.snippet.text,
-            highlights: excerpt.snippet.highlights,
-            snippet_line: excerpt.snippet.line,
-            more: more.collect(),
-            also_in: same_section(texts, section.kbid, &ranked.docid, &ranked.also_in),
-            stale: if check_source { self.staleness(&manifest) } else { None },
-        }))
-    }
-
-    /// Says whether a document's source file is `changed` or `gone`; `None` where it is as learned, or no file.
-    fn staleness(&self, manifest: &Manifest) -> Option<String> {
-        let source = manifest.source.as_ref().filter(|source| source.modified != 0)?;
-        let path = self.source_path(&source.name);
-        let metadata = match std::fs::metadata(&path) {
-            Ok(metadata) => metadata,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Some("gone".to_owned()),
-            Err(_) => return None,
-        };
-        if metadata.len() != source.len {
-            return Some("changed".to_owned());
-        }
-        if crate::walk::modified(&metadata) == source.modified || metadata.len() > MAX_SOURCE_CHECK {
-            return None;
-        }
-        let bytes = std::fs::read(&path).ok()?;
-        (hash16(&bytes) != source.hash).then(|| "changed".to_owned())
-    }
-
     /// Returns where a source lies: names are relative to the folder that holds the database, or absolute.
     pub(crate) fn source_path(&self, name: &str) -> PathBuf {
         self.base_folder().join(name)
@@ -174,6 +108,72 @@ impl KnowledgeBase {
         let path = path.canonicalize().unwrap_or(path);
         path.parent().unwrap_or_else(|| Path::new("/")).to_owned()
     }
+}
+
+/// Makes a hit of what was ranked; `None` where its document cannot be read. Its source is not looked at.
+fn hit(texts: &StoredTexts<'_>, matcher: &Matcher, ranked: &RankedHit) -> Result<Option<(Hit, Rc<Manifest>)>> {
+    let Some(manifest) = texts.manifest(&ranked.docid) else { return Ok(None) };
+    let at = ranked.position as usize;
+    let Some(section) = manifest.sections.get(at) else { return Ok(None) };
+    let text = match texts.snapshot.section(section.kbid) {
+        Ok(Some((media_type, bytes))) if media_type.is_text() => String::from_utf8_lossy(&bytes).into_owned(),
+        // A damaged section is still named; only its text cannot be shown.
+        Ok(_) | Err(StoreError::Damaged { .. }) => String::new(),
+        Err(error) => return Err(error),
+    };
+    let markup = markup_of(&manifest.media_type);
+    let (body, body_line) = without_heading(&text, section, markup);
+    let mut excerpt = snippet(body, markup, matcher, body_line, SNIPPET_CHARS);
+    if excerpt.snippet.highlights.is_empty() {
+        excerpt.match_line = section.line;
+    }
+    let path = |at: usize| manifest.heading_path(at).into_iter().map(str::to_owned).collect();
+    let more = ranked.more.iter().filter_map(|other| {
+        let at = other.position as usize;
+        let section = manifest.sections.get(at)?;
+        Some(OtherSection { kbid: section.kbid, heading_path: path(at), line: section.line, score: other.score })
+    });
+    let source = manifest.source.as_ref();
+    let hit = Hit {
+        kbid: section.kbid,
+        docid: manifest.docid.clone(),
+        title: manifest.title.clone(),
+        heading_path: path(at),
+        level: section.level,
+        parent: section.parent.and_then(|p| manifest.sections.get(p as usize)).map(|s| s.kbid),
+        source: source.map(|source| source.name.clone()),
+        line: excerpt.match_line,
+        score: ranked.score,
+        confidence: ranked.confidence,
+        matched_terms: ranked.matched.clone(),
+        snippet: excerpt.snippet.text,
+        highlights: excerpt.snippet.highlights,
+        snippet_line: excerpt.snippet.line,
+        more: more.collect(),
+        also_in: same_section(texts, section.kbid, &ranked.docid, &ranked.also_in),
+        stale: None,
+    };
+    Ok(Some((hit, manifest)))
+}
+
+/// Says whether a document's source file, named from the folder of the base, is `changed` or `gone`; `None` where it is
+/// as learned, or no file.
+fn staleness(manifest: &Manifest, base: &Path) -> Option<String> {
+    let source = manifest.source.as_ref().filter(|source| source.modified != 0)?;
+    let path = base.join(&source.name);
+    let metadata = match std::fs::metadata(&path) {
+        Ok(metadata) => metadata,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Some("gone".to_owned()),
+        Err(_) => return None,
+    };
+    if metadata.len() != source.len {
+        return Some("changed".to_owned());
+    }
+    if crate::walk::modified(&metadata) == source.modified || metadata.len() > MAX_SOURCE_CHECK {
+        return None;
+    }
+    let bytes = std::fs::read(&path).ok()?;
+    (hash16(&bytes) != source.hash).then(|| "changed".to_owned())
 }
 
 /// Returns a section's text below its heading, which the hit's heading path already shows, and the line where it
@@ -303,16 +303,18 @@ fn unreadable(error: &SegmentError) -> StoreError {
     StoreError::Damaged { file: "index".to_owned(), offset: 0, kbid: None, detail: error.to_string() }
 }
 
-/// Returns other documents that hold this section. The index knows only the first half of a kbid, so the manifests are
-/// asked; without an index, those that were ranked are.
+/// Returns other documents that hold this section. The index knows only the first half of a kbid; where that does not
+/// tell it from every other section, and without an index, the manifests are asked.
 fn same_section(texts: &StoredTexts<'_>, id: SectionId, docid: &str, ranked: &[String]) -> Vec<DocId> {
     let known = texts.snapshot.index.get().and_then(|index| documents_by_index(index, id));
+    let told = known.as_ref().is_some_and(|known| known.len() > 1) && texts.snapshot.is_told_by_half(id);
     let candidates = known.unwrap_or_else(|| ranked.iter().filter_map(|docid| docid.parse().ok()).collect());
     let holds = |other: &DocId| {
         let manifest = texts.manifest(other.as_str());
         manifest.is_some_and(|manifest| manifest.sections.iter().any(|section| section.kbid == id))
     };
-    candidates.into_iter().filter(|other| other.as_str() != docid && holds(other)).take(ALSO_IN).collect()
+    let others = candidates.into_iter().filter(|other| other.as_str() != docid);
+    others.filter(|other| told || holds(other)).take(ALSO_IN).collect()
 }
 
 /// The texts of a snapshot, with the manifests that were read for one answer.

@@ -208,6 +208,17 @@ impl Snapshot {
         }
     }
 
+    /// Says whether no other section has a kbid with the same first half.
+    pub(crate) fn is_told_by_half(&self, id: SectionId) -> bool {
+        let key = id.to_bytes();
+        let mut from = [0; 16];
+        from[..8].copy_from_slice(&key[..8]);
+        let mut alike = self.packs.iter().flat_map(|pack| {
+            pack.from((Kind::SECTION, from)).take_while(|e| e.kind == Kind::SECTION && e.key[..8] == key[..8])
+        });
+        self.missing.is_empty() && alike.all(|entry| entry.key == key)
+    }
+
     /// Nothing was found: true if every pack could be looked into.
     fn absent<T>(&self) -> Result<Option<T>> {
         match self.missing.first() {
