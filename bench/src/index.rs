@@ -22,7 +22,7 @@ use crate::{Result, peer, usage};
 
 /// Text that the store packs at once, and how hard.
 const BLOCK_BYTES: usize = 64 << 10;
-const COMPRESSION: i32 = 3;
+const COMPRESSION: i32 = 6;
 
 /// Arguments of `index`.
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@
 //! trailer          64 bytes
 //! ```
 //!
-//! A block holds at most 16 KiB of records, or one larger record alone. Sections lie in blocks of their own, in the
+//! A block holds at most 8 KiB of records, or one larger record alone. Sections lie in blocks of their own, in the
 //! order of their document, so that what is read together was packed together.
 //!
 //! **Invariant:** records of one kind lie in the order in which they were added, and a newer one of the same key comes
@@ -27,9 +27,9 @@ use crate::salvage::{Salvaged, unpack};
 use crate::storage::{Area, FileName, Object, Storage};
 
 const VERSION: u32 = 1;
-pub(crate) const BLOCK_LIMIT: usize = 16 << 10;
+pub(crate) const BLOCK_LIMIT: usize = 8 << 10;
 /// Blocks of manifests are smaller: a search unpacks one for each hit.
-const OTHER_LIMIT: usize = 8 << 10;
+const OTHER_LIMIT: usize = 4 << 10;
 /// A record larger than this is refused when it is written, and not believed when it is read.
 pub(crate) const MAX_RECORD: usize = 256 << 20;
 pub(crate) const HEADER: u64 = 16;
@@ -37,7 +37,7 @@ pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"KBLK";
 pub(crate) const ENTRY: u64 = 22;
 pub(crate) const TABLE_ENTRY: u64 = 16;
 pub(crate) const TRAILER: u64 = 64;
-const COMPRESSION: i32 = 3;
+const COMPRESSION: i32 = 6;
 
 thread_local! {
     /// Its tables are 160 KiB, which a search would else get and give back for each of some twenty blocks.
@@ -239,6 +239,8 @@ struct Layout {
     entries: u64,
     generations: (u64, u64),
     replaces: Vec<[u8; 16]>,
+    /// Where the entries of each kind lie, once it was asked for.
+    kinds: OnceLock<Vec<(Kind, Range<u64>)>>,
 }
 
 /// A pack opened to read.
@@ -493,24 +495,40 @@ pub(crate) fn directory_order(entry: &Entry) -> (Kind, Key, std::cmp::Reverse<(u
     (entry.kind, entry.key, std::cmp::Reverse((entry.block, entry.offset)))
 }
 
-impl Layout {
-    fn read(file: PagedFile) -> Result<Self, Damage> {
-        let len = file.len();
-        let at = len.checked_sub(TRAILER).ok_or_else(|| file.damage(0, "it is shorter than a trailer"))?;
-        let trailer = file.read(at..len)?;
-        let u64_at = |i: usize| u64::from_le_bytes(trailer[i..i + 8].try_into().expect("eight bytes"));
-        let u32_at = |i: usize| u32::from_le_bytes(trailer[i..i + 4].try_into().expect("four bytes"));
+/// The last bytes of a pack: where its parts lie.
+pub(crate) struct Trailer {
+    pub(crate) table: u64,
+    pub(crate) directory: u64,
+    pub(crate) replaced: u64,
+    pub(crate) generations: (u64, u64),
+    pub(crate) blocks: u32,
+    pub(crate) entries: u64,
+}
+
+impl Trailer {
+    /// Decodes the trailer at offset `at`, where its offsets and its numbers agree about every part.
+    pub(crate) fn decode(bytes: &[u8], at: u64) -> Option<Self> {
+        let u64_at = |i: usize| u64::from_le_bytes(bytes[i..i + 8].try_into().expect("eight bytes"));
+        let u32_at = |i: usize| u32::from_le_bytes(bytes[i..i + 4].try_into().expect("four bytes"));
         let (table, directory, replaced) = (u64_at(0), u64_at(8), u64_at(16));
         let (blocks, entries, replaces) = (u32_at(40), u64::from(u32_at(44)), u64::from(u32_at(48)));
         let fits = table.checked_add(u64::from(blocks) * TABLE_ENTRY) == Some(directory)
             && directory.checked_add(entries * ENTRY) == Some(replaced)
             && replaced.checked_add(replaces * 16) == Some(at);
-        if !fits {
-            return Err(file.damage(at, "the trailer does not fit the file"));
-        }
+        fits.then(|| Self { table, directory, replaced, generations: (u64_at(24), u64_at(32)), blocks, entries })
+    }
+}
+
+impl Layout {
+    fn read(file: PagedFile) -> Result<Self, Damage> {
+        let len = file.len();
+        let at = len.checked_sub(TRAILER).ok_or_else(|| file.damage(0, "it is shorter than a trailer"))?;
+        let trailer = file.read(at..len)?;
+        let trailer =
+            Trailer::decode(trailer, at).ok_or_else(|| file.damage(at, "the trailer does not fit the file"))?;
+        let Trailer { table, directory, replaced, generations, blocks, entries } = trailer;
         let replaces = file.read(replaced..at)?.as_chunks().0.to_vec();
-        let generations = (u64_at(24), u64_at(32));
-        Ok(Self { file, table, directory, blocks, entries, generations, replaces })
+        Ok(Self { file, table, directory, blocks, entries, generations, replaces, kinds: OnceLock::new() })
     }
 
     fn entry(&self, i: u64) -> Result<Entry, Damage> {
@@ -519,17 +537,49 @@ impl Layout {
     }
 
     fn lower_bound(&self, from: (Kind, Key)) -> Result<u64, Damage> {
-        let (mut low, mut high) = (0, self.entries);
-        while low < high {
-            let middle = low.midpoint(high);
-            let entry = self.entry(middle)?;
-            if (entry.kind, entry.key) < from {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        let (kind, key) = from;
+        let range = self.range_of(kind)?;
+        let first = |key: &Key| u64::from_be_bytes(*key.first_chunk().expect("a key is longer than eight bytes"));
+        let mut at = kb_core::lower_bound(range.clone(), first(&key), |i| Ok(first(&self.entry(i)?.key)))?;
+        while at < range.end && self.entry(at)?.key < key {
+            at += 1;
         }
-        Ok(low)
+        Ok(at)
+    }
+
+    /// Returns where the entries of a kind lie, or would.
+    fn range_of(&self, kind: Kind) -> Result<Range<u64>, Damage> {
+        let kinds = self.kinds()?;
+        let at = kinds.partition_point(|&(before, _)| before < kind);
+        Ok(match kinds.get(at) {
+            Some((found, range)) if *found == kind => range.clone(),
+            Some((_, range)) => range.start..range.start,
+            None => self.entries..self.entries,
+        })
+    }
+
+    /// Returns the kinds of the directory in order, and where the entries of each lie.
+    fn kinds(&self) -> Result<&[(Kind, Range<u64>)], Damage> {
+        if let Some(kinds) = self.kinds.get() {
+            return Ok(kinds);
+        }
+        let mut kinds = Vec::new();
+        let mut start = 0;
+        while start < self.entries {
+            let kind = self.entry(start)?.kind;
+            let (mut low, mut high) = (start + 1, self.entries);
+            while low < high {
+                let middle = low.midpoint(high);
+                if self.entry(middle)?.kind > kind {
+                    high = middle;
+                } else {
+                    low = middle + 1;
+                }
+            }
+            kinds.push((kind, start..low));
+            start = low;
+        }
+        Ok(self.kinds.get_or_init(|| kinds))
     }
 
     /// Returns where a block lies, header and all, and its unpacked length.

@@ -1,14 +1,14 @@
 //! Files of checksummed pages: the outer shape of every pack and index file.
 //!
 //! ```text
-//! payload              what the file is for; pages of 4,096 bytes, the last one shorter
+//! payload              what the file is for; pages of 1,024 bytes, the last one shorter
 //! page checksums       CRC-32 of each page, little-endian
 //! table checksums      CRC-32 of each 4,096 bytes of the page checksums
 //! footer, 48 bytes     magic, kind, version, payload length, CRC-32 of the table checksums, CRC-32 of the footer
 //! ```
 //!
 //! **Invariant:** [`PagedFile::read`] returns bytes whose pages were verified, each page when it is first touched.
-//! Opening touches the footer and the table checksums alone: four bytes for every 4 MiB of payload.
+//! Opening touches the footer and the table checksums alone: four bytes for every 1 MiB of payload.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -20,7 +20,10 @@ use kb_search::{SegmentError, Source};
 use crate::error::StoreError;
 use crate::storage::{Area, FileName, Object, Storage, Upload};
 
-pub(crate) const PAGE: u64 = 4096;
+/// Bytes of payload that one checksum covers: a look at a few bytes costs the hashing of this many.
+pub(crate) const PAGE: u64 = 1024;
+/// Bytes of page checksums that one checksum covers in turn.
+const TABLE: u64 = 4096;
 const FOOTER: u64 = 48;
 const MAGIC: [u8; 8] = *b"kbpaged\x01";
 
@@ -53,7 +56,7 @@ pub(crate) fn payload_len(total: u64) -> Option<u64> {
     let rest = total.checked_sub(FOOTER)?;
     let tables_of = |len: u64| {
         let pages = len.div_ceil(PAGE);
-        pages * 4 + (pages * 4).div_ceil(PAGE) * 4
+        pages * 4 + (pages * 4).div_ceil(TABLE) * 4
     };
     // More payload never takes fewer checksums, so the first guess is too long and each next one is nearer.
     let mut len = rest;
@@ -104,7 +107,7 @@ impl PagedWriter {
         }
         let checksums = std::mem::take(&mut self.checksums);
         let tables: Vec<u8> =
-            checksums.chunks(PAGE as usize).flat_map(|table| crc32fast::hash(table).to_le_bytes()).collect();
+            checksums.chunks(TABLE as usize).flat_map(|table| crc32fast::hash(table).to_le_bytes()).collect();
         let mut footer = Vec::with_capacity(FOOTER as usize);
         footer.extend_from_slice(&MAGIC);
         footer.extend_from_slice(&(self.kind as u32).to_le_bytes());
@@ -195,7 +198,7 @@ impl PagedFile {
         }
         let len = u64::from(u32_at(16)) | u64::from(u32_at(20)) << 32;
         let pages = len.div_ceil(PAGE);
-        let tables = (pages * 4).div_ceil(PAGE);
+        let tables = (pages * 4).div_ceil(TABLE);
         if Some(total) != len.checked_add(pages * 4 + tables * 4 + FOOTER) {
             return Err(damage(at + 16, "its length is not what the footer says"));
         }
@@ -249,8 +252,8 @@ impl PagedFile {
             return Ok(());
         }
         let pages = self.len.div_ceil(PAGE);
-        let table = page * 4 / PAGE;
-        let checksums = self.len + table * PAGE..self.len + ((table + 1) * PAGE).min(pages * 4);
+        let table = page * 4 / TABLE;
+        let checksums = self.len + table * TABLE..self.len + ((table + 1) * TABLE).min(pages * 4);
         let table_bytes = self.raw(checksums.clone())?;
         if !self.is_verified(pages + table) {
             let root = self.len + pages * 4 + table * 4;
@@ -259,7 +262,7 @@ impl PagedFile {
             }
             self.set_verified(pages + table);
         }
-        let at = (page * 4 % PAGE) as usize;
+        let at = (page * 4 % TABLE) as usize;
         let bytes = self.raw(page * PAGE..((page + 1) * PAGE).min(self.len))?;
         if crc32fast::hash(bytes).to_le_bytes() != table_bytes[at..at + 4] {
             return Err(self.damage(page * PAGE, "a page does not match its checksum"));
@@ -345,9 +348,9 @@ mod tests {
 
     #[test]
     fn the_length_of_a_file_tells_that_of_its_payload() {
-        for len in (0..20_000).chain(4_190_000..4_200_000).chain([1 << 40, (1 << 40) + 1]) {
+        for len in (0..20_000).chain(1_044_000..1_054_000).chain([1 << 40, (1 << 40) + 1]) {
             let pages = u64::div_ceil(len, PAGE);
-            let total = len + pages * 4 + (pages * 4).div_ceil(PAGE) * 4 + FOOTER;
+            let total = len + pages * 4 + (pages * 4).div_ceil(TABLE) * 4 + FOOTER;
             assert_eq!(payload_len(total), Some(len));
         }
         assert_eq!(payload_len(FOOTER - 1), None);

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use crate::pack::{
-    BLOCK_LIMIT, BLOCK_MAGIC, ENTRY, Entry, HEADER, MAX_RECORD, TABLE_ENTRY, TRAILER, directory_order, widened,
+    BLOCK_LIMIT, BLOCK_MAGIC, ENTRY, Entry, HEADER, MAX_RECORD, TABLE_ENTRY, TRAILER, Trailer, directory_order, widened,
 };
 use crate::record::Record;
 use crate::storage::Object;
@@ -45,7 +45,8 @@ impl Salvaged {
             let claimed = claimed[first..].iter().take_while(|entry| entry.block == number);
             if !is_sound(object, range) && claimed.clone().next().is_some() {
                 found.entries.extend(claimed);
-                generations = Some(widened(generations, claims.as_ref().map_or((0, 0), |claims| claims.generations)));
+                generations =
+                    Some(widened(generations, claims.as_ref().map_or((0, 0), |claims| claims.trailer.generations)));
                 continue;
             }
             let bytes = unpack(object, range);
@@ -81,7 +82,7 @@ fn is_sound(object: &dyn Object, range: &Range<u64>) -> bool {
 /// Returns where the blocks lie, by number: one after another from the beginning, each as long as its header says
 /// or, where that leads nowhere, as the table says.
 fn find_blocks(object: &dyn Object, claims: Option<&Claims>) -> Vec<Range<u64>> {
-    let end = claims.map_or(object.len(), |claims| claims.table);
+    let end = claims.map_or(object.len(), |claims| claims.trailer.table);
     let leads_on = |at: u64| at == end || header_at(object, at, end).is_some();
     let mut blocks: Vec<Range<u64>> = Vec::new();
     let mut at = 0;
@@ -163,45 +164,34 @@ fn mend(bytes: &[u8], checksum: u32) -> Option<Vec<u8>> {
 
 /// What a pack says of its own parts, unverified: the trailer at least fits the file.
 struct Claims {
-    table: u64,
-    directory: u64,
-    replaced: u64,
+    trailer: Trailer,
     end: u64,
-    generations: (u64, u64),
 }
 
 impl Claims {
     fn read(object: &dyn Object) -> Option<Self> {
         let len = crate::paged::payload_len(object.len())?;
         let end = len.checked_sub(TRAILER)?;
-        let trailer = object.bytes(end..end + 40).ok()?;
-        let at = |i: usize| u64::from_le_bytes(trailer[i..i + 8].try_into().expect("eight bytes"));
-        let (table, directory, replaced) = (at(0), at(8), at(16));
-        let fits = table <= directory
-            && directory <= replaced
-            && replaced <= end
-            && (directory - table).is_multiple_of(TABLE_ENTRY)
-            && (replaced - directory).is_multiple_of(ENTRY)
-            && (end - replaced).is_multiple_of(16);
-        fits.then_some(Self { table, directory, replaced, end, generations: (at(24), at(32)) })
+        let trailer = Trailer::decode(object.bytes(end..len).ok()?, end)?;
+        Some(Self { trailer, end })
     }
 
     fn block(&self, object: &dyn Object, number: u32) -> Option<Range<u64>> {
-        let at = self.table + u64::from(number) * TABLE_ENTRY;
-        let entry = object.bytes(at..at + TABLE_ENTRY).ok().filter(|_| at + TABLE_ENTRY <= self.directory)?;
+        let at = self.trailer.table + u64::from(number) * TABLE_ENTRY;
+        let entry = object.bytes(at..at + TABLE_ENTRY).ok().filter(|_| at + TABLE_ENTRY <= self.trailer.directory)?;
         let start = u64::from_le_bytes(entry[..8].try_into().expect("eight bytes"));
         let packed = u64::from(u32::from_le_bytes(entry[8..12].try_into().expect("four bytes")));
         let stop = start.checked_add(HEADER + packed)?;
-        (stop <= self.table).then_some(start..stop)
+        (stop <= self.trailer.table).then_some(start..stop)
     }
 
     fn entries(&self, object: &dyn Object) -> Vec<Entry> {
-        let bytes = object.bytes(self.directory..self.replaced).unwrap_or_default();
+        let bytes = object.bytes(self.trailer.directory..self.trailer.replaced).unwrap_or_default();
         bytes.chunks_exact(ENTRY as usize).map(Entry::decode).collect()
     }
 
     fn replaces(&self, object: &dyn Object) -> Vec<[u8; 16]> {
-        object.bytes(self.replaced..self.end).unwrap_or_default().as_chunks().0.to_vec()
+        object.bytes(self.trailer.replaced..self.end).unwrap_or_default().as_chunks().0.to_vec()
     }
 }
 

@@ -11,10 +11,12 @@ use super::evaluate::Scope;
 use crate::segment::{Lengths, Part, Segment};
 use crate::source::{SegmentError, Source};
 
-/// Sections in a window.
+/// Sections whose scores are summed at once.
 pub(super) const WINDOW: u32 = 2048;
+/// Sections whose lengths are read at once.
+const LENGTHS: u32 = 512;
 /// Documents whose first sections are read at once.
-const DOCUMENTS: u32 = 1024;
+const DOCUMENTS: u32 = 256;
 
 /// Lengths of the sections of the window at hand.
 pub(super) struct WindowLengths<'a, S> {
@@ -54,7 +56,7 @@ impl<'a, S: Source> WindowLengths<'a, S> {
 
     #[cold]
     fn go_to(&mut self, section: u32) -> Result<(), SegmentError> {
-        self.base = section / WINDOW * WINDOW;
+        self.base = section / LENGTHS * LENGTHS;
         self.body = self.segment.part(Part::BodyLengths, self.range(2))?;
         self.fields = None;
         Ok(())
@@ -62,7 +64,7 @@ impl<'a, S: Source> WindowLengths<'a, S> {
 
     /// Returns the bytes of the window in a table of entries of `size` bytes.
     fn range(&self, size: u64) -> std::ops::Range<u64> {
-        let end = self.segment.sections().min(self.base.saturating_add(WINDOW));
+        let end = self.segment.sections().min(self.base.saturating_add(LENGTHS));
         u64::from(self.base.min(end)) * size..u64::from(end) * size
     }
 }

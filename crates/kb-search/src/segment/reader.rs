@@ -165,9 +165,10 @@ impl<S: Source> Segment<S> {
     /// Returns the sections whose kbid begins with these 64 bits, in order, at most `limit`.
     pub(crate) fn sections_with(&self, kbid_prefix: u64, limit: usize) -> Result<Vec<u32>, SegmentError> {
         let at = |index: u32| Ok(u32::from_le_bytes(self.entry(Part::KbidOrder, index)?));
-        let start = partition(0..self.sections(), |index| Ok(self.kbid_prefix(at(index)?)? < kbid_prefix))?;
+        let value = |index: u64| self.kbid_prefix(at(index as u32)?);
+        let start = kb_core::lower_bound(0..u64::from(self.sections()), kbid_prefix, value)?;
         let mut found = Vec::new();
-        for index in start..self.sections() {
+        for index in start as u32..self.sections() {
             let section = at(index)?;
             if found.len() == limit || self.kbid_prefix(section)? != kbid_prefix {
                 break;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A piece is an `fst` map from keys to places of records, counted from the first record of the piece; it is closed once
-//! its keys and records take some 16 KiB and at least a term. A key is a kind byte and the text of the term.
+//! its keys take some 8 KiB and at least a term. A key is a kind byte and the text of the term.
 //!
 //! **Invariant:** what is written depends on the tables and the sequence of terms alone.
 
@@ -19,7 +19,7 @@ use super::postings::{self, TermPostings};
 use crate::analysis::Language;
 
 /// Bytes of keys after which a piece of the dictionary is closed.
-const PIECE_KEY_BYTES: usize = 48 << 10;
+const PIECE_KEY_BYTES: usize = 8 << 10;
 
 /// The tables of documents and sections, in memory.
 #[derive(Debug, Default)]

@@ -22,6 +22,10 @@ use std::time::Duration;
 use super::{Area, Bytes, FileName, Fs, FsFile, FsLock, Listing, Object, Storage, Upload, WriterLock};
 use crate::error::{IoContext, LockHolder, StoreError};
 
+/// Bytes handed to the system at once. Linux caches what is written together in folios as large, and maps a folio whole
+/// where one byte of it is looked at: a search would hold megabytes of an index of which it reads a few pages.
+const WRITE: usize = 64 << 10;
+
 /// A database directory on a file system.
 #[derive(Debug)]
 pub struct LocalStorage<F> {
@@ -276,6 +280,7 @@ struct LocalUpload<F: Fs> {
 
 impl<F: Fs> io::Write for LocalUpload<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let bytes = &bytes[..bytes.len().min(WRITE)];
         self.file.as_mut().map_or_else(|| Err(io::ErrorKind::NotConnected.into()), |file| file.write(bytes))
     }
 

@@ -12,7 +12,7 @@ use kb_store::{Gc, KnowledgeBase, ListFilter, NewSkill, Search, Silent, StoreErr
 
 use crate::support::{Base, id, kbid, options, pass, text};
 
-const PAGE: u64 = 4096;
+const PAGE: u64 = 1024;
 const SHARED: &str = "## Licence\n\nfree as in air\n";
 const SECRET: &str = "# Secret\n\nxyzzy plugh\n";
 
@@ -229,7 +229,8 @@ fn a_flipped_bit_in_a_pack_costs_nothing() {
     let copy = sound.copy();
     for name in sound.names("packs/") {
         let bytes = &sound.files[&name];
-        for at in places(bytes, 120) {
+        let trailer = payload(bytes) as usize - 64..payload(bytes) as usize;
+        for at in places(bytes, 120).into_iter().chain(trailer) {
             copy.put(&name, &flipped(bytes, at));
             let kb = copy.open();
             let place = format!("{name} at {at} of {}", bytes.len());
