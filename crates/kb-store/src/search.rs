@@ -91,7 +91,7 @@ impl KnowledgeBase {
             generation: snapshot.head.generation,
             dropped: ranked.dropped,
             corrected,
-            cursor: ranked.has_more.then(|| format!("{}.{next}.{}", snapshot.head.generation, question(request))),
+            cursor: ranked.has_more.then(|| cursor_at(next, snapshot.head.generation, request)),
             incomplete,
             hits,
         })
@@ -107,6 +107,15 @@ impl KnowledgeBase {
         let path = std::path::absolute(self.path()).unwrap_or_else(|_| self.path().to_owned());
         let path = path.canonicalize().unwrap_or(path);
         path.parent().unwrap_or_else(|| Path::new("/")).to_owned()
+    }
+}
+
+impl Search {
+    /// Returns the cursor that goes on behind the first `hits` hits of the answer to this, for who passes on no more.
+    pub fn cursor_after(&self, hits: usize, answer: &SearchReport) -> String {
+        let read = |cursor: &String| read_cursor(cursor, answer.generation, &question(self)).ok();
+        let begin = self.cursor.as_ref().and_then(read).unwrap_or(0);
+        cursor_at(begin + hits, answer.generation, self)
     }
 }
 
@@ -247,6 +256,11 @@ fn question(request: &Search) -> String {
     let Search { query, mode, tags, types, sources, docids, since, until, .. } = request;
     let asked = format!("{query:?} {mode} {tags:?} {types:?} {sources:?} {docids:?} {since:?} {until:?}");
     blake3::hash(asked.as_bytes()).to_hex()[..8].to_owned()
+}
+
+/// Returns the cursor of a place in the answer of a generation.
+fn cursor_at(offset: usize, generation: u64, request: &Search) -> String {
+    format!("{generation}.{offset}.{}", question(request))
 }
 
 /// Reads a cursor, `generation.offset.question`, which goes on only with its own question in its own generation.

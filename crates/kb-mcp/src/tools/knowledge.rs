@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::arguments::Arguments;
 use super::describe::{Described, describe};
-use super::schema::{Shape, optional, required};
+use super::schema::{MAX_TOKENS, Shape, optional, required};
 use super::{Answer, Kind, Tool, to_value};
 use crate::budget::Budget;
 use crate::call::Call;
@@ -34,7 +34,8 @@ pub(super) static SEARCH: Tool = Tool {
         optional("source", Shape::Text, "Only from this file or folder"),
         optional("since", Shape::Text, "Date"),
         optional("until", Shape::Text, "Date"),
-        optional("cursor", Shape::Text, "From the last answer"),
+        optional("cursor", Shape::Text, ""),
+        optional("maxTokens", MAX_TOKENS, ""),
     ],
     result: &[
         ("verdict", Shape::Text),
@@ -92,16 +93,15 @@ fn search(call: &Call<'_>, arguments: &Arguments) -> Result<Answer, Failure> {
     request.since = arguments.text("since")?;
     request.until = arguments.text("until")?;
     request.cursor = arguments.text("cursor")?;
-    let begin = request.cursor.as_deref().and_then(|cursor| cursor.split_once('.')?.1.parse().ok()).unwrap_or(0);
+    let mut budget = Budget::of(arguments.integer("maxTokens")?);
     let report = call.base().search(&request)?;
-    let generation = report.generation;
     let mut answer = to_value(&report)?;
     let mut hits = take_array(&mut answer, "hits");
-    let mut budget = Budget::of(None);
     budget.spend(&answer);
-    if budget.fit(&mut hits) > 0 {
-        let next: usize = begin + hits.len();
-        answer["cursor"] = format!("{generation}.{next}").into();
+    let omitted = budget.fit(&mut hits);
+    if omitted > 0 {
+        answer["omitted"] = omitted.into();
+        answer["cursor"] = request.cursor_after(hits.len(), &report).into();
     }
     answer["hits"] = hits.into();
     Ok(Answer::Whole(answer))

@@ -8,19 +8,17 @@ use serde_json::{Value, json};
 
 use super::arguments::Arguments;
 use super::knowledge::{docid, not_found, take_array};
-use super::schema::{Shape, optional, required};
+use super::schema::{MAX_TOKENS, Shape, optional, required};
 use super::{Answer, Kind, Tool, to_value};
 use crate::budget::{Budget, MAX_CHARS, cursor, resume};
 use crate::call::Call;
 use crate::failure::Failure;
 
-const MAX_TOKENS: Shape = Shape::Integer(100, 1_000_000);
-
 pub(super) static RETRIEVE: Tool = Tool {
     name: "retrieve",
     title: "Retrieve a section or document",
     description: "Read one section by kbid, or a document by docid: its manifest and its sections in order. `kbid` goes \
-                  before `docid`. A long document comes in pieces: go on with `cursor`.",
+                  before `docid`. Long ones come in pieces: go on with `cursor`.",
     kind: Kind::Read,
     parameters: &[
         optional("kbid", Shape::Text, ""),
@@ -43,7 +41,7 @@ pub(super) static CONTENT: Tool = Tool {
     name: "content",
     title: "Compose a text",
     description: "Join sections and documents, in the order given, into one Markdown text. An unknown id fails the \
-                  call. A long text comes in pieces: go on with `cursor`.",
+                  call. Long ones come in pieces: go on with `cursor`.",
     kind: Kind::Read,
     parameters: &[
         required("ids", Shape::Texts, "kbids and docids"),

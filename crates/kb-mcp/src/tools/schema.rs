@@ -22,6 +22,9 @@ pub(crate) enum Shape {
     Object,
 }
 
+/// The shape of `maxTokens`, by which a caller asks for less than the usual budget.
+pub(crate) const MAX_TOKENS: Shape = Shape::Integer(100, 1_000_000);
+
 /// One argument of a tool, or one field of an argument.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parameter {

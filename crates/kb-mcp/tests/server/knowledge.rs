@@ -167,3 +167,36 @@ fn two_servers_keep_everything() {
     other.join().unwrap();
     assert_eq!(first.done("status", json!({}))["documents"], 80);
 }
+
+#[test]
+fn hits_that_do_not_fit_come_with_the_cursor() {
+    let mut client = Client::legacy(&json!({}));
+    for n in 0..12 {
+        client.done(
+            "learn",
+            json!({"content": format!("# Note {n}\n\n{}\n", "quay ".repeat(60)), "docid": format!("note-{n}")}),
+        );
+    }
+    let (mut seen, mut pieces, mut cursor) = (Vec::new(), 0, Value::Null);
+    loop {
+        let answer = client.done("search", json!({"query": "quay", "limit": 5, "maxTokens": 500, "cursor": cursor}));
+        let hits = answer["hits"].as_array().unwrap();
+        assert!(answer["hits"].to_string().len() < 2_000, "{answer}");
+        assert_eq!(
+            answer["omitted"].as_u64().unwrap_or(0) + hits.len() as u64,
+            5.min(12 - seen.len() as u64),
+            "{answer}"
+        );
+        seen.extend(hits.iter().map(|hit| hit["docid"].as_str().unwrap().to_owned()));
+        pieces += 1;
+        cursor = answer["cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    seen.sort_unstable();
+    let mut all: Vec<String> = (0..12).map(|n| format!("note-{n}")).collect();
+    all.sort_unstable();
+    assert_eq!(seen, all);
+    assert!(pieces > 3, "{pieces}");
+}
