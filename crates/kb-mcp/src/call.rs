@@ -3,6 +3,7 @@
 //! **Invariant:** a write waits for other writers no longer than it was told to, and stops waiting as soon as the
 //! request is cancelled or the input ends.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::outbox::Outbox;
 use crate::wire::notification;
 
 /// The least time between two notices of progress.
@@ -45,13 +47,18 @@ pub(crate) struct Ticket {
     pub(crate) name: String,
     /// It only reads, or can be stopped at any moment without loss.
     pub(crate) can_be_left: bool,
+    /// The number of the client that asks.
+    pub(crate) client: u64,
+    /// Where the answer goes, and what is told before it.
+    pub(crate) out: Outbox,
     is_cancelled: AtomicBool,
     is_answered: AtomicBool,
 }
 
 impl Ticket {
-    pub(crate) fn new(id: Value, name: String, can_be_left: bool) -> Self {
-        Self { id, name, can_be_left, is_cancelled: AtomicBool::new(false), is_answered: AtomicBool::new(false) }
+    pub(crate) fn new(id: Value, name: String, can_be_left: bool, client: u64, out: &Outbox) -> Self {
+        let (is_cancelled, is_answered) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { id, name, can_be_left, client, out: out.clone(), is_cancelled, is_answered }
     }
 
     pub(crate) fn cancel(&self) {
@@ -77,6 +84,8 @@ pub(crate) struct Call<'c> {
     pub(crate) progress_token: Option<Value>,
     /// What the client answered to a result that asked for input.
     pub(crate) input: Map<String, Value>,
+    /// The progress that was told last.
+    pub(crate) told: Cell<u64>,
 }
 
 impl Call<'_> {
@@ -87,7 +96,7 @@ impl Call<'_> {
 
     /// Says whether the caller no longer waits.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.ticket.is_cancelled() || self.connection.is_closing()
+        self.ticket.is_cancelled() || self.connection.server.is_closing()
     }
 
     /// Writes to the base, waiting for other writers.
@@ -100,10 +109,14 @@ impl Call<'_> {
             match operation(self.base()) {
                 // The base itself waits for a moment only: see `Settings::wait`.
                 Err(StoreError::Busy { holder, .. }) => {
+                    if self.is_stopped() {
+                        return Err(StoreError::Cancelled.into());
+                    }
                     let waited = started.elapsed();
-                    if waited >= self.connection.wait() || self.is_stopped() {
+                    if waited >= self.connection.server.wait() {
                         return Err(StoreError::Busy { holder, waited }.into());
                     }
+                    self.tell_progress(0, None, "waiting for another writer");
                 }
                 other => return Ok(other?),
             }
@@ -112,29 +125,34 @@ impl Call<'_> {
 
     /// Returns what tells the client how a long operation goes on, and stops it when it is cancelled.
     pub(crate) fn observer(&self) -> Progressing<'_> {
-        Progressing { call: self, last: 0, told: None }
+        Progressing { call: self, told: None }
+    }
+
+    /// Tells a client that wants to know how far the call is. Progress has to rise from notice to notice, even where a
+    /// new phase counts anew.
+    fn tell_progress(&self, done: u64, total: Option<u64>, phase: &str) {
+        let Some(token) = &self.progress_token else { return };
+        let done = done.max(self.told.get() + 1);
+        self.told.set(done);
+        let mut params = json!({"progressToken": token, "progress": done, "message": phase});
+        if let Some(total) = total.filter(|total| *total >= done) {
+            params["total"] = total.into();
+        }
+        self.ticket.out.put(notification("notifications/progress", &params));
     }
 }
 
 /// Tells the client how far an operation is.
 pub(crate) struct Progressing<'c> {
     call: &'c Call<'c>,
-    last: u64,
     told: Option<Instant>,
 }
 
 impl Observer for Progressing<'_> {
     fn progress(&mut self, progress: &Progress<'_>) -> bool {
-        let is_due = self.told.is_none_or(|told| told.elapsed() >= PROGRESS_PACE);
-        if let Some(token) = self.call.progress_token.as_ref().filter(|_| is_due) {
-            // Progress has to rise from notice to notice, even where a new phase counts anew.
-            self.last = progress.done.max(self.last + 1);
+        if self.told.is_none_or(|told| told.elapsed() >= PROGRESS_PACE) {
             self.told = Some(Instant::now());
-            let mut params = json!({"progressToken": token, "progress": self.last, "message": progress.phase});
-            if let Some(total) = progress.total.filter(|total| *total >= self.last) {
-                params["total"] = total.into();
-            }
-            self.call.connection.outbox().put(&notification("notifications/progress", &params));
+            self.call.tell_progress(progress.done, progress.total, progress.phase);
         }
         !self.call.is_stopped()
     }

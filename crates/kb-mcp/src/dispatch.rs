@@ -3,6 +3,7 @@
 //! **Invariant:** a method that an era does not have is -32601 to that era; parameters that do not fit a known method
 //! are -32602. What touches the base runs on a lane, so that the thread that reads never waits for it.
 
+use std::cell::Cell;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,11 +13,13 @@ use serde_json::{Map, Value, json};
 use crate::activity::ids;
 use crate::call::{Call, Era, Ticket};
 use crate::completion::complete;
-use crate::connection::{Connection, LaneName};
+use crate::connection::{Connection, reply};
 use crate::failure::Failure;
+use crate::outbox::Outbox;
 use crate::prompts;
 use crate::protocol::{LOG_LEVELS, discover_result, initialize_result, opening, tools};
 use crate::resources::{self, internal, no_cursor, uri_of};
+use crate::server::LaneName;
 use crate::tools::arguments::{Arguments, nearest, shown};
 use crate::tools::{Answer, Kind, TOOLS, Tool, call_result};
 use crate::wire::{METHOD_NOT_FOUND, Params, RpcError};
@@ -76,48 +79,47 @@ fn route(method: &str, is_modern: bool) -> Option<(&'static str, Route)> {
 
 impl Connection {
     /// Answers a request, or has it answered.
-    pub(crate) fn request(self: &Arc<Self>, id: Value, method: &str, params: Params) {
+    pub(crate) fn request(self: &Arc<Self>, id: Value, method: &str, params: Params, out: &Outbox) {
         let era = match self.era(method, &params) {
             Ok(era) => era,
-            Err(error) => return self.reply(&id, method, &Era::Legacy, Err(error)),
+            Err(error) => return reply(out, &id, method, &Era::Legacy, Err(error)),
         };
         let Some((method, route)) = route(method, era.is_modern()) else {
             let error = RpcError::new(METHOD_NOT_FOUND, format!("there is no method `{}`", shown(method)));
-            return self.reply(&id, method, &era, Err(error));
+            return reply(out, &id, method, &era, Err(error));
         };
         match route {
-            Route::AtOnce(handler) => self.reply(&id, method, &era, handler(self, &params)),
+            Route::AtOnce(handler) => reply(out, &id, method, &era, handler(self, &params)),
             Route::Read(handler) => {
-                let ticket = Ticket::new(id, method.to_owned(), true);
-                self.run(LaneName::Read, ticket, method, era, move |connection, _, era| {
-                    handler(connection, &params, era).map(Some)
+                let ticket = Ticket::new(id, method.to_owned(), true, self.number(), out);
+                let connection = Arc::clone(self);
+                self.server.run(LaneName::Read, ticket, method, era, move |_, era| {
+                    handler(&connection, &params, era).map(Some)
                 });
             }
-            Route::Tool => self.tool(id, params, era),
+            Route::Tool => self.tool(id, params, era, out),
             Route::Listen => {
                 let wanted = params.get("notifications").cloned().unwrap_or_default();
                 if !wanted.is_object() {
                     let error = RpcError::params("`notifications` is missing or not an object");
-                    return self.reply(&id, method, &era, Err(error));
+                    return reply(out, &id, method, &era, Err(error));
                 }
-                let ticket = Ticket::new(id, method.to_owned(), true);
-                self.run(LaneName::Read, ticket, method, era, move |connection, ticket, _| {
-                    let watch = &connection.watch;
-                    watch
-                        .listen(connection.base(), connection.outbox(), &ticket.id, &wanted)
-                        .map(|()| None)
-                        .map_err(|error| internal(&error))
+                let ticket = Ticket::new(id, method.to_owned(), true, self.number(), out);
+                let connection = Arc::clone(self);
+                self.server.run(LaneName::Read, ticket, method, era, move |ticket, _| {
+                    let watch = &connection.server.watch;
+                    watch.listen(connection.base(), ticket, &wanted).map(|()| None).map_err(|error| internal(&error))
                 });
             }
         }
     }
 
     /// Has a tool called.
-    fn tool(self: &Arc<Self>, id: Value, mut params: Params, era: Era) {
+    fn tool(self: &Arc<Self>, id: Value, mut params: Params, era: Era, out: &Outbox) {
         let method = "tools/call";
         let (tool, fields) = match wanted(&mut params) {
             Ok(wanted) => wanted,
-            Err(error) => return self.reply(&id, method, &era, Err(error)),
+            Err(error) => return reply(out, &id, method, &era, Err(error)),
         };
         let asks_client = fields.get("describe").is_some_and(|value| *value != false && !value.is_null());
         let lane = match tool.kind {
@@ -126,15 +128,16 @@ impl Connection {
             _ => LaneName::Write,
         };
         let can_be_left = !tool.kind.writes() || tool.kind.is_maintenance();
-        let ticket = Ticket::new(id, tool.name.to_owned(), can_be_left);
-        self.run(lane, ticket, method, era, move |connection, ticket, era| {
+        let ticket = Ticket::new(id, tool.name.to_owned(), can_be_left, self.number(), out);
+        let connection = Arc::clone(self);
+        self.server.run(lane, ticket, method, era, move |ticket, era| {
             let progress_token = params.get("_meta").and_then(|meta| meta.get("progressToken"));
             let progress_token = progress_token.filter(|token| crate::wire::is_id(token)).cloned();
             let input = match params.remove("inputResponses") {
                 Some(Value::Object(input)) => input,
                 _ => Map::new(),
             };
-            let call = Call { connection, ticket, era, progress_token, input };
+            let call = Call { connection: &connection, ticket, era, progress_token, input, told: Cell::new(0) };
             Ok(Some(connection.call(tool, &call, fields)))
         });
     }
@@ -153,18 +156,19 @@ impl Connection {
             named.dedup();
         }
         let word = outcome.as_ref().map_or_else(|failure| failure.code, |_| "ok");
-        if let Some(log) = &self.activity {
+        if let Some(log) = &self.server.activity {
             log.call(tool.name, &named, word, began.elapsed());
         }
+        let log = |level, data: &Value| self.log(&call.ticket.out, call.era, level, data);
         match &outcome {
             Err(Failure { code, message, .. }) => {
-                self.log(call.era, "warning", &json!({"tool": tool.name, "code": code, "message": message}));
+                log("warning", &json!({"tool": tool.name, "code": code, "message": message}));
             }
             Ok(_) if tool.kind.is_maintenance() => {
                 let milliseconds = began.elapsed().as_millis() as u64;
-                self.log(call.era, "info", &json!({"tool": tool.name, "milliseconds": milliseconds}));
+                log("info", &json!({"tool": tool.name, "milliseconds": milliseconds}));
             }
-            Ok(_) => self.log(call.era, "debug", &json!({"tool": tool.name})),
+            Ok(_) => log("debug", &json!({"tool": tool.name})),
         }
         call_result(outcome)
     }
@@ -175,9 +179,9 @@ impl Connection {
         let is_of_prompts =
             answer.get("docid").is_some_and(begins) || answer["documents"].as_array().into_iter().flatten().any(begins);
         if is_of_prompts {
-            self.watch.touch_prompts(!era.is_modern());
-        } else if self.watch.has_resources() {
-            self.watch.poke();
+            self.server.watch.touch_prompts((!era.is_modern()).then_some(self));
+        } else if self.server.watch.has_resources() {
+            self.server.watch.poke();
         }
     }
 }
@@ -218,19 +222,19 @@ fn set_level(connection: &Connection, params: &Params) -> Result<Value, RpcError
 
 fn list_prompts(connection: &Connection, params: &Params, era: &Era) -> Result<Value, RpcError> {
     if !era.is_modern() {
-        connection.watch.follow_prompts(connection.base()).map_err(|error| internal(&error))?;
+        connection.server.watch.follow_prompts(connection).map_err(|error| internal(&error))?;
     }
     prompts::list(connection.base(), params)
 }
 
 fn subscribe(connection: &Connection, params: &Params, _: &Era) -> Result<Value, RpcError> {
     let uri = uri_of(params)?;
-    connection.watch.subscribe(connection.base(), uri).map_err(|error| internal(&error))?;
+    connection.server.watch.subscribe(connection, uri).map_err(|error| internal(&error))?;
     Ok(json!({}))
 }
 
 fn unsubscribe(connection: &Connection, params: &Params, _: &Era) -> Result<Value, RpcError> {
-    connection.watch.unsubscribe(uri_of(params)?);
+    connection.server.watch.unsubscribe(connection.number(), uri_of(params)?);
     Ok(json!({}))
 }
 

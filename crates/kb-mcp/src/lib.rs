@@ -1,9 +1,11 @@
 //! The MCP server of kb: a [`kb_store::KnowledgeBase`] as 17 tools, prompts and resources, one JSON message a line.
 //!
 //! ```text
-//! wire       bytes <-> messages                     connection  one client: eras, threads, cancelling, the end
+//! wire       bytes <-> messages                     stdio, http one client on a pipe, many over HTTP
+//! server     what all clients share: threads,       connection  one client: its era, what it was asked
+//!            requests under way, the end            watch       change notices
 //! dispatch   a method -> what answers it            tools       the 17 tools: arguments in, a report of kb-core out
-//! prompts, resources, completion                    watch       change notices
+//! prompts, resources, completion
 //! ```
 //!
 //! The protocol is written out here on plain threads, without an SDK: docs/decisions.md says why, with figures. Both
@@ -21,15 +23,20 @@ mod connection;
 mod digest;
 mod dispatch;
 mod failure;
+mod http;
 mod install;
 mod lanes;
 mod outbox;
 mod prompts;
 mod protocol;
 mod resources;
+mod server;
+mod stdio;
 mod tools;
 mod watch;
 mod wire;
 
-pub use connection::{Settings, serve};
+pub use http::{HttpError, HttpServer, HttpSettings, Stopper};
 pub use install::{Entry, Host, InstallError};
+pub use server::Settings;
+pub use stdio::serve;

@@ -13,6 +13,8 @@ use std::time::Duration;
 use kb_store::{KnowledgeBase, StoreError};
 use serde_json::{Value, json};
 
+use crate::call::Ticket;
+use crate::connection::Connection;
 use crate::outbox::Outbox;
 use crate::prompts;
 use crate::protocol::SUBSCRIPTION_ID;
@@ -22,7 +24,7 @@ use crate::wire::notification;
 /// The time between two looks at the head.
 const PACE: Duration = Duration::from_secs(1);
 
-/// The watch of one connection.
+/// The watch of all clients.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     state: Mutex<State>,
@@ -45,8 +47,11 @@ struct State {
 /// Somebody who wants to hear of changes.
 #[derive(Debug)]
 struct Listener {
-    /// The id of the request that opened the stream; `None` for the one client of the older era.
+    /// The number of the client.
+    client: u64,
+    /// The id of the request that opened the stream; `None` for a client of the older era, which has one stream.
     subscription: Option<Value>,
+    out: Outbox,
     wants_prompts: bool,
     /// URIs with what was last known of each.
     resources: BTreeMap<String, Option<String>>,
@@ -54,14 +59,14 @@ struct Listener {
 
 impl Watch {
     /// Looks for changes until the watch is closed.
-    pub(crate) fn run(&self, base: &KnowledgeBase, outbox: &Outbox) {
+    pub(crate) fn run(&self, base: &KnowledgeBase) {
         let mut state = self.lock();
         while !state.is_closed {
             if state.is_poked {
                 state.is_poked = false;
                 drop(state);
                 // A base that cannot be read now is looked at again later; calls say what is wrong with it.
-                let _ = self.look(base, outbox);
+                let _ = self.look(base);
                 state = self.lock();
             } else if state.listeners.is_empty() {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -80,12 +85,13 @@ impl Watch {
     }
 
     /// Has the thread tell of a call that touched the prompts. It is told also where the call changed nothing, so that
-    /// who missed the first notice gets another. A client of the older era hears of it whether or not it has listed any.
-    pub(crate) fn touch_prompts(&self, is_older: bool) {
+    /// who missed the first notice gets another. A client of the older era, if it was one, hears of it whether or not
+    /// it has listed any.
+    pub(crate) fn touch_prompts(&self, older: Option<&Connection>) {
         let mut state = self.lock();
         (state.is_poked, state.prompts_touched) = (true, true);
-        if is_older {
-            state.older().wants_prompts = true;
+        if let Some(client) = older {
+            state.older(client).wants_prompts = true;
         }
         drop(state);
         self.changed.notify_all();
@@ -96,42 +102,38 @@ impl Watch {
         self.lock().listeners.iter().any(|listener| !listener.resources.is_empty())
     }
 
-    /// The client of the older era wants to hear of the list of prompts.
-    pub(crate) fn follow_prompts(&self, base: &KnowledgeBase) -> Result<(), StoreError> {
-        let fingerprint = prompts::fingerprint(base)?;
+    /// A client of the older era wants to hear of the list of prompts.
+    pub(crate) fn follow_prompts(&self, client: &Connection) -> Result<(), StoreError> {
+        let fingerprint = prompts::fingerprint(client.base())?;
         let mut state = self.lock();
         state.prompts.get_or_insert(fingerprint);
-        state.older().wants_prompts = true;
+        state.older(client).wants_prompts = true;
         drop(state);
         self.changed.notify_all();
         Ok(())
     }
 
-    /// The client of the older era wants to hear of a resource. A URI that names nothing yet is taken as well.
-    pub(crate) fn subscribe(&self, base: &KnowledgeBase, uri: &str) -> Result<(), StoreError> {
-        let known = known(base, uri)?;
-        self.lock().older().resources.insert(uri.to_owned(), known);
+    /// A client of the older era wants to hear of a resource. A URI that names nothing yet is taken as well.
+    pub(crate) fn subscribe(&self, client: &Connection, uri: &str) -> Result<(), StoreError> {
+        let known = known(client.base(), uri)?;
+        self.lock().older(client).resources.insert(uri.to_owned(), known);
         self.changed.notify_all();
         Ok(())
     }
 
-    /// The client of the older era no longer wants to hear of a resource.
-    pub(crate) fn unsubscribe(&self, uri: &str) {
+    /// A client of the older era no longer wants to hear of a resource.
+    pub(crate) fn unsubscribe(&self, client: u64, uri: &str) {
         let mut state = self.lock();
-        state.older().resources.remove(uri);
-        state.listeners.retain(|listener| {
-            listener.subscription.is_some() || listener.wants_prompts || !listener.resources.is_empty()
-        });
+        for listener in state.listeners.iter_mut().filter(|listener| listener.is_older(client)) {
+            listener.resources.remove(uri);
+        }
+        state
+            .listeners
+            .retain(|listener| !listener.is_older(client) || listener.wants_prompts || !listener.resources.is_empty());
     }
 
     /// Opens a stream of the newer era; returns what of it is served, having acknowledged it.
-    pub(crate) fn listen(
-        &self,
-        base: &KnowledgeBase,
-        outbox: &Outbox,
-        id: &Value,
-        wanted: &Value,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn listen(&self, base: &KnowledgeBase, ticket: &Ticket, wanted: &Value) -> Result<(), StoreError> {
         let wants = |field: &str| wanted[field].as_bool().unwrap_or(false);
         let mut resources = BTreeMap::new();
         for uri in wanted["resourceSubscriptions"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -152,28 +154,39 @@ impl Watch {
         if let Some(prompts) = prompts {
             state.prompts.get_or_insert(prompts);
         }
-        let params = json!({"_meta": {SUBSCRIPTION_ID: id}, "notifications": served});
-        outbox.put(&notification("notifications/subscriptions/acknowledged", &params));
-        let subscription = Some(id.clone());
-        state.listeners.push(Listener { subscription, wants_prompts: prompts.is_some(), resources });
+        let params = json!({"_meta": {SUBSCRIPTION_ID: ticket.id}, "notifications": served});
+        ticket.out.put(notification("notifications/subscriptions/acknowledged", &params));
+        let (client, out) = (ticket.client, ticket.out.clone());
+        let subscription = Some(ticket.id.clone());
+        state.listeners.push(Listener { client, subscription, out, wants_prompts: prompts.is_some(), resources });
         drop(state);
+        // Who left meanwhile would not be looked for again.
+        if ticket.is_cancelled() {
+            self.end(ticket.client, &ticket.id);
+        }
         self.changed.notify_all();
         Ok(())
     }
 
     /// Ends a stream; its request gets no answer.
-    pub(crate) fn end(&self, id: &Value) {
-        self.lock().listeners.retain(|listener| listener.subscription.as_ref() != Some(id));
+    pub(crate) fn end(&self, client: u64, id: &Value) {
+        let is_it = |listener: &Listener| listener.client == client && listener.subscription.as_ref() == Some(id);
+        self.lock().listeners.retain(|listener| !is_it(listener));
     }
 
-    /// Ends the thread, and returns the ids of the streams that are open.
-    pub(crate) fn close(&self) -> Vec<Value> {
+    /// Ends all streams of a client that is gone.
+    pub(crate) fn leave(&self, client: u64) {
+        self.lock().listeners.retain(|listener| listener.client != client);
+    }
+
+    /// Ends the thread, and returns the streams that are open: the id of each and where its answer goes.
+    pub(crate) fn close(&self) -> Vec<(Value, Outbox)> {
         let mut state = self.lock();
         state.is_closed = true;
         let open = std::mem::take(&mut state.listeners);
         drop(state);
         self.changed.notify_all();
-        open.into_iter().filter_map(|listener| listener.subscription).collect()
+        open.into_iter().filter_map(|listener| Some((listener.subscription?, listener.out))).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -181,7 +194,7 @@ impl Watch {
     }
 
     /// Looks once, and tells who has to be told.
-    fn look(&self, base: &KnowledgeBase, outbox: &Outbox) -> Result<(), StoreError> {
+    fn look(&self, base: &KnowledgeBase) -> Result<(), StoreError> {
         let generation = base.generation()?;
         let (uris, wants_prompts, prompts_touched) = {
             let mut state = self.lock();
@@ -207,14 +220,17 @@ impl Watch {
         state.prompts = prompts.or(state.prompts);
         for listener in &mut state.listeners {
             if are_prompts_new && listener.wants_prompts {
-                outbox.put(&notice("notifications/prompts/list_changed", json!({}), listener.subscription.as_ref()));
+                listener.tell("notifications/prompts/list_changed", json!({}));
             }
+            let mut changed = Vec::new();
             for (uri, before) in &mut listener.resources {
                 if let Some(known) = now.get(uri).filter(|known| *known != before) {
                     before.clone_from(known);
-                    let params = json!({"uri": uri});
-                    outbox.put(&notice("notifications/resources/updated", params, listener.subscription.as_ref()));
+                    changed.push(uri.clone());
                 }
+            }
+            for uri in changed {
+                listener.tell("notifications/resources/updated", json!({"uri": uri}));
             }
         }
         Ok(())
@@ -222,25 +238,34 @@ impl Watch {
 }
 
 impl State {
-    /// Returns the listener that is the client of the older era.
-    fn older(&mut self) -> &mut Listener {
-        let at = self.listeners.iter().position(|listener| listener.subscription.is_none());
+    /// Returns the listener that is a client of the older era.
+    fn older(&mut self, client: &Connection) -> &mut Listener {
+        let number = client.number();
+        let at = self.listeners.iter().position(|listener| listener.is_older(number));
         let at = at.unwrap_or_else(|| {
-            self.listeners.push(Listener { subscription: None, wants_prompts: false, resources: BTreeMap::new() });
+            let (out, resources) = (client.outbox().clone(), BTreeMap::new());
+            self.listeners.push(Listener { client: number, subscription: None, out, wants_prompts: false, resources });
             self.listeners.len() - 1
         });
         &mut self.listeners[at]
     }
 }
 
+impl Listener {
+    /// Says whether this is the client of the older era with this number.
+    const fn is_older(&self, client: u64) -> bool {
+        self.client == client && self.subscription.is_none()
+    }
+
+    fn tell(&self, method: &str, mut params: Value) {
+        if let Some(id) = &self.subscription {
+            params["_meta"] = json!({SUBSCRIPTION_ID: id});
+        }
+        self.out.put(notification(method, &params));
+    }
+}
+
 /// Returns what is known of a resource now.
 fn known(base: &KnowledgeBase, uri: &str) -> Result<Option<String>, StoreError> {
     Resource::parse(uri).map_or(Ok(None), |resource| resource.fingerprint(base))
-}
-
-fn notice(method: &str, mut params: Value, subscription: Option<&Value>) -> String {
-    if let Some(id) = subscription {
-        params["_meta"] = json!({SUBSCRIPTION_ID: id});
-    }
-    notification(method, &params)
 }

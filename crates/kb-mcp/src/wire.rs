@@ -22,6 +22,8 @@ pub(crate) const INVALID_PARAMS: i64 = -32602;
 pub(crate) const INTERNAL_ERROR: i64 = -32603;
 /// The code for a resource that there is not, to peers of the older era.
 pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
+/// The code for headers of HTTP that are not what the body says.
+pub(crate) const HEADER_MISMATCH: i64 = -32020;
 /// The code for a protocol version that is not served, to peers of the newer era.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, BufReader, PipeWriter, Write};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// How long an answer may take before the test fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
 pub(crate) fn open(dir: &Path) -> KnowledgeBase {
     let mut options = Options::new(SystemTime::now);
@@ -173,5 +174,40 @@ impl Client {
         let mut rest = std::mem::take(&mut self.notices);
         rest.extend(self.messages.iter());
         rest
+    }
+}
+
+/// A log that can be read while it is written.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<(Mutex<Vec<u8>>, Condvar)>);
+
+impl Log {
+    /// Makes a log: one end to be written, one to be read.
+    pub(crate) fn pair() -> (Self, Self) {
+        let log = Self::default();
+        (log.clone(), log)
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// Waits for the first line.
+    pub(crate) fn wait(&self) {
+        let (text, changed) = &*self.0;
+        let waited = changed.wait_timeout_while(text.lock().unwrap(), PATIENCE, |text| !text.ends_with(b"\n")).unwrap();
+        assert!(!waited.1.timed_out(), "no call was written down");
+    }
+}
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.1.notify_all();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

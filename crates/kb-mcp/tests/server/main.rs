@@ -7,6 +7,8 @@
 
 mod client;
 mod eras;
+mod http;
+mod http_client;
 mod knowledge;
 mod robustness;
 mod surface;
