@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     if args.selftest {
         return selftest::run(context);
     }
-    let path = named_database(context)?;
+    let path = named_database(context, "kb mcp")?;
     let mut settings = Settings::new(SystemTime::now);
     settings.wait = context.databases.wait();
     if let Some(log) = &args.log {
@@ -61,9 +61,10 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn named_database(context: &Context) -> Result<PathBuf, Failure> {
+/// Returns the database that was named, for a command that serves it.
+pub(super) fn named_database(context: &Context, command: &str) -> Result<PathBuf, Failure> {
     context.databases.named().map(ToOwned::to_owned).ok_or_else(|| {
-        Failure::new("no-database", "`kb mcp` was not told which database to serve")
+        Failure::new("no-database", format_args!("`{command}` was not told which database to serve"))
             .with_hint("give `--db DIR`, or set KBDB_DIR in the environment of the host application")
     })
 }

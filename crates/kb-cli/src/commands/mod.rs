@@ -19,6 +19,7 @@ mod mcp;
 mod rebuild;
 mod retrieve;
 mod search;
+mod serve;
 mod skill;
 mod status;
 mod unlearn;
@@ -72,6 +73,7 @@ pub(crate) enum Command {
     Completions(completions::Args),
     Man(man::Args),
     Mcp(mcp::Args),
+    Serve(serve::Args),
 }
 
 /// Runs a command.
@@ -97,6 +99,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<Exit, Failu
         Command::Completions(args) => completions::run(&args, context),
         Command::Man(args) => man::run(&args, context),
         Command::Mcp(args) => mcp::run(&args, context),
+        Command::Serve(args) => serve::run(&args, context),
     }
 }
 

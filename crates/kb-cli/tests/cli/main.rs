@@ -9,6 +9,7 @@ mod learning;
 mod mcp;
 mod readme;
 mod searching;
+mod serve;
 mod skills;
 mod transfer;
 mod upkeep;

@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
             .map(|path| path.to_string_lossy().into_owned())
             .map_err(|error| Failure::io("resolve", path, &error))
     };
-    let database = absolute(&named_database(context)?)?;
+    let database = absolute(&named_database(context, "kb mcp")?)?;
     let program = env::current_exe().map_err(|error| Failure::io("find", Path::new("kb"), &error))?;
     let args_of_server = vec!["mcp".to_owned(), "--db".to_owned(), database];
     let entry = Entry { name: args.name.clone(), command: absolute(&program)?, args: args_of_server };
