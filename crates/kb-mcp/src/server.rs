@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use kb_store::KnowledgeBase;
+use kb_store::{KnowledgeBase, Observer, Progress};
 use serde_json::{Value, json};
 
 use crate::activity::ActivityLog;
@@ -29,6 +29,8 @@ const READERS: usize = 4;
 const SLOW: usize = 4;
 /// How long what can be left is waited for after the end was said.
 const GRACE: Duration = Duration::from_millis(800);
+/// The least time between two attempts to make a broken index anew.
+const MEND_PAUSE: Duration = Duration::from_mins(1);
 /// The time between two looks whether a wait has become pointless.
 pub(crate) const GLANCE: Duration = Duration::from_millis(50);
 
@@ -86,6 +88,8 @@ pub(crate) struct Server {
     writes: Lane,
     slow: Lane,
     is_closing: AtomicBool,
+    /// When the index was last made anew, or that was tried.
+    mended: Mutex<Option<Instant>>,
 }
 
 impl Server {
@@ -103,6 +107,7 @@ impl Server {
             writes: Lane::new(1),
             slow: Lane::new(SLOW),
             is_closing: AtomicBool::new(false),
+            mended: Mutex::default(),
         });
         let watching = Arc::clone(&server);
         let watcher = std::thread::spawn(move || watching.watch.run(&watching.base));
@@ -165,6 +170,22 @@ impl Server {
         .run(job);
     }
 
+    /// Has the index made anew, of which a search at this generation said that it cannot be used. Searches go on
+    /// meanwhile; where it does not come about, one of the next asks for it again.
+    pub(crate) fn mend_index(self: &Arc<Self>, generation: u64) {
+        let mut mended = self.mended.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_closing() || mended.is_some_and(|before| before.elapsed() < MEND_PAUSE) {
+            return;
+        }
+        *mended = Some(Instant::now());
+        drop(mended);
+        let server = Arc::clone(self);
+        self.slow.run(move || {
+            let mut observer = UntilClosing(&server);
+            let _ = catch_unwind(AssertUnwindSafe(|| server.base.reindex(generation, &mut observer)));
+        });
+    }
+
     /// Cancels the request of a client with this id: it gets no answer.
     pub(crate) fn cancel(&self, client: u64, id: &Value) {
         for ticket in self.lock_in_flight().values().filter(|ticket| ticket.client == client && ticket.id == *id) {
@@ -210,5 +231,14 @@ impl Server {
 
     fn lock_in_flight(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Ticket>>> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets an operation go on until the end is said.
+struct UntilClosing<'s>(&'s Server);
+
+impl Observer for UntilClosing<'_> {
+    fn progress(&mut self, _: &Progress<'_>) -> bool {
+        !self.0.is_closing()
     }
 }

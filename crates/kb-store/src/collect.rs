@@ -125,6 +125,22 @@ impl KnowledgeBase {
         }
     }
 
+    /// Makes the index anew where the base is still at a generation whose index could not be used; says whether it did.
+    ///
+    /// For who serves a base for long and was told that an answer is incomplete. Unlike [`KnowledgeBase::rebuild`] it
+    /// accepts no loss: a base with a pack of which nothing can be had is left to a person.
+    pub fn reindex(&self, generation: u64, observer: &mut dyn Observer) -> Result<bool> {
+        let _lock = self.lock()?;
+        let snapshot = self.writable_snapshot()?;
+        let has_lost = !snapshot.missing.is_empty() || snapshot.packs.iter().any(|pack| pack.is_lost());
+        if snapshot.head.generation != generation || has_lost {
+            return Ok(false);
+        }
+        let (head, _) = self.rebuilt(&snapshot, observer)?;
+        // Who has written meanwhile has made the index anew as well.
+        self.storage.swap_head(Some(&snapshot.head_bytes), &head.encode())
+    }
+
     /// Makes the indexes of a snapshot anew, and returns the head that names them.
     pub(crate) fn rebuilt(&self, snapshot: &Snapshot, observer: &mut dyn Observer) -> Result<(Head, RebuildReport)> {
         let mut head = snapshot.head.clone();

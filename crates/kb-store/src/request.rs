@@ -141,9 +141,14 @@ pub struct Search {
     pub cursor: Option<String>,
     /// Look whether the source files of the hits are still what was learned.
     pub check_sources: bool,
+    /// How much text is read where there is no index, in bytes.
+    pub scan_bytes: u64,
 }
 
 impl Search {
+    /// Text that is usually read where there is no index, in bytes; about a second's work.
+    pub const SCAN_BYTES: u64 = 32 << 20;
+
     /// Returns a query with the usual options: `auto`, ten hits, no filter.
     pub fn new(query: impl Into<String>) -> Self {
         Self {
@@ -158,6 +163,7 @@ impl Search {
             until: None,
             cursor: None,
             check_sources: true,
+            scan_bytes: Self::SCAN_BYTES,
         }
     }
 }

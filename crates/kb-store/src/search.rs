@@ -26,8 +26,6 @@ use crate::snapshot::Snapshot;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Text that is searched without an index, in bytes; about a second's work.
-const SCAN_BYTES: u64 = 32 << 20;
 /// The longest query, in bytes; what goes beyond is not read.
 const MAX_QUERY: usize = 64 << 10;
 /// Length of a snippet in characters.
@@ -58,11 +56,11 @@ impl KnowledgeBase {
         let ranked = match answer {
             Ok(ranked) => ranked,
             Err(problem) => {
-                let (segments, complete) = scan(&snapshot, SCAN_BYTES)?;
+                let (segments, complete) = scan(&snapshot, request.scan_bytes)?;
                 incomplete = Some(if complete {
                     format!("{problem}; all documents were read instead")
                 } else {
-                    format!("{problem}; only the first {} MB of text were read", SCAN_BYTES >> 20)
+                    format!("{problem}; only the first {} MB of text were read", request.scan_bytes >> 20)
                 });
                 let searcher = Searcher::new(segments, analyzer.clone());
                 let mut ranked = searcher.search(&query, &options, &texts).map_err(|error| unreadable(&error))?;

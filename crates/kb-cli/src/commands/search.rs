@@ -94,6 +94,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
         until: args.until.map(|bound| bound.to_string()),
         cursor: args.cursor,
         check_sources: true,
+        scan_bytes: Search::SCAN_BYTES,
     };
     let (base, report) = if let Some(folder) = &args.from {
         folder::search(folder, &request, context)?

@@ -16,6 +16,9 @@ use crate::budget::Budget;
 use crate::call::Call;
 use crate::failure::Failure;
 
+/// Text that is read where there is no index: an agent waits for the answer, and the index is made anew meanwhile.
+const SCAN_BYTES: u64 = 4 << 20;
+
 const MODES: &[&str] = &["auto", "all", "any", "phrase", "prefix", "fuzzy"];
 
 pub(super) static SEARCH: Tool = Tool {
@@ -94,7 +97,11 @@ fn search(call: &Call<'_>, arguments: &Arguments) -> Result<Answer, Failure> {
     request.until = arguments.text("until")?;
     request.cursor = arguments.text("cursor")?;
     let mut budget = Budget::of(arguments.integer("maxTokens")?);
+    request.scan_bytes = SCAN_BYTES;
     let report = call.base().search(&request)?;
+    if report.incomplete.is_some() {
+        call.connection.server.mend_index(report.generation);
+    }
     let mut answer = to_value(&report)?;
     let mut hits = take_array(&mut answer, "hits");
     budget.spend(&answer);

@@ -43,7 +43,11 @@ impl Client {
     }
 
     pub(crate) fn start_with(adjust: impl FnOnce(&mut Settings)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), adjust)
+    }
+
+    /// Starts a server on the base `kb` in a folder.
+    pub(crate) fn start_in(dir: TempDir, adjust: impl FnOnce(&mut Settings)) -> Self {
         let base = open(&dir.path().join("kb"));
         let mut settings = Settings::new(SystemTime::now);
         adjust(&mut settings);

@@ -1,8 +1,11 @@
 //! Input that no client should send, and ends that no client should make.
 
+use std::time::Instant;
+
+use kb_store::Text;
 use serde_json::{Value, json};
 
-use crate::client::{Client, Log, open};
+use crate::client::{Client, Log, PATIENCE, open};
 
 #[test]
 fn every_bad_line_is_answered_and_the_next_one_served() {
@@ -135,4 +138,23 @@ fn the_log_tells_of_calls_and_never_of_texts() {
     assert_eq!(lines[2]["ids"], json!(["gone"]));
     assert!(lines[0]["time"].is_string() && lines[0]["milliseconds"].is_number());
     assert!(!text.contains("secret"), "{text}");
+}
+
+#[test]
+fn a_lost_index_is_made_anew_while_searches_are_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("kb");
+    open(&path).learn(&Text::markdown("# Pumps\n\nThe valve opens at six.\n")).unwrap();
+    std::fs::remove_dir_all(path.join("index")).unwrap();
+    let mut client = Client::start_in(dir, |_| {});
+    client.initialize("2025-11-25", &json!({}));
+    let first = client.done("search", json!({"query": "valve"}));
+    assert_eq!(first["hits"][0]["title"], "Pumps");
+    assert!(first["incomplete"].is_string(), "{first}");
+    let began = Instant::now();
+    let mut last = first.clone();
+    while last.get("incomplete").is_some() && began.elapsed() < PATIENCE {
+        last = client.done("search", json!({"query": "valve"}));
+    }
+    assert_eq!((&last["hits"], last.get("incomplete")), (&first["hits"], None));
 }

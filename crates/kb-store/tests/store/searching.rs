@@ -135,6 +135,27 @@ fn without_an_index_the_text_is_read_and_a_rebuild_brings_it_back() {
 }
 
 #[test]
+fn who_serves_a_base_makes_its_index_anew_once_and_accepts_no_loss() {
+    let base = guide();
+    std::fs::remove_dir_all(base.database().join("index")).expect("it was there");
+    let kb = KnowledgeBase::open(base.database(), options()).expect("the packs are whole");
+    let few = Search { scan_bytes: 10, ..Search::new("valve") };
+    let scanned = kb.search(&few).expect("a query");
+    assert!(scanned.incomplete.expect("it is").contains("only the first"));
+    assert!(!kb.reindex(scanned.generation + 1, &mut Silent).expect("another generation"));
+    assert!(kb.reindex(scanned.generation, &mut Silent).expect("made anew"));
+    assert!(!kb.reindex(scanned.generation, &mut Silent).expect("done before"));
+    let after = kb.search(&few).expect("a query");
+    assert_eq!((after.incomplete, after.hits.is_empty()), (None, false));
+
+    for pack in std::fs::read_dir(base.database().join("packs")).expect("a folder") {
+        std::fs::remove_file(pack.expect("an entry").path()).expect("it was there");
+    }
+    let kb = KnowledgeBase::open(base.database(), options()).expect("the head is whole");
+    assert!(!kb.reindex(after.generation, &mut Silent).expect("left alone"));
+}
+
+#[test]
 fn a_commit_makes_a_lost_index_anew() {
     let base = guide();
     std::fs::remove_dir_all(base.database().join("index")).expect("it was there");
