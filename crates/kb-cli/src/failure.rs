@@ -5,7 +5,6 @@
 //!
 //! **Invariant:** a failure names the thing it is about, and its code never changes once released.
 
-use std::error::Error;
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
@@ -122,26 +121,16 @@ impl From<io::Error> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let (hint, near) = advice(&error);
-        Self::Message(Box::new(Message { code: error.code(), sentence: with_causes(&error), hint, near, exit: 1 }))
+        let near = error.near_names();
+        let hint = way_on(&error).map(|way| with_near(&near, way));
+        Self::Message(Box::new(Message { code: error.code(), sentence: error.sentence(), hint, near, exit: 1 }))
     }
 }
 
-fn with_causes(error: &StoreError) -> String {
-    let mut message = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        message.push_str(": ");
-        message.push_str(&error.to_string());
-        cause = error.source();
-    }
-    message
-}
-
-/// Returns the hint for a failure of the library, and the names near to one that is not known.
-fn advice(error: &StoreError) -> (Option<String>, Vec<String>) {
-    let hint = match error {
-        StoreError::Io { source, .. } => return (io_hint(source).map(str::to_owned), Vec::new()),
+/// Says what can be done about a failure of the library, in words of the command line.
+fn way_on(error: &StoreError) -> Option<&'static str> {
+    Some(match error {
+        StoreError::Io { source, .. } => return io_hint(source),
         StoreError::NoDatabase { .. } => "`kb init` makes one; `--db DIR` or KBDB_DIR names another",
         StoreError::CannotCreate { .. } => "name a folder that is empty or does not exist with `--db DIR`",
         StoreError::NoHead { .. } => "`kb rebuild` finds the documents again in the packs, which are still there",
@@ -152,9 +141,9 @@ fn advice(error: &StoreError) -> (Option<String>, Vec<String>) {
         StoreError::Busy { .. } => "`--wait SECONDS` waits longer; `kb doctor` says who holds the lock",
         StoreError::ReadOnly => "the folder or the file system does not let this user write",
         StoreError::SectionNotFound { .. } => "`kb search WORDS` lists the ids there are",
-        StoreError::DocumentNotFound { near, .. } => return named(near, "`kb list` shows all documents"),
-        StoreError::SkillNotFound { near, .. } => return named(near, "`kb skill list` shows all skills"),
-        StoreError::AgentNotFound { near, .. } => return named(near, "`kb agent list` shows all agents"),
+        StoreError::DocumentNotFound { .. } => "`kb list` shows all documents",
+        StoreError::SkillNotFound { .. } => "`kb skill list` shows all skills",
+        StoreError::AgentNotFound { .. } => "`kb agent list` shows all agents",
         StoreError::AmbiguousPrefix { .. } => {
             "give more of its characters; `kb search WORDS --json` shows kbids in full"
         }
@@ -169,21 +158,17 @@ fn advice(error: &StoreError) -> (Option<String>, Vec<String>) {
         StoreError::PruneTooMuch { .. } => {
             "nothing was removed; is the folder mounted? `--prune-all` removes them all the same"
         }
-        _ => return (None, Vec::new()),
-    };
-    (Some(hint.to_owned()), Vec::new())
+        _ => return None,
+    })
 }
 
 /// Suggests near names, and never acts on them.
-fn named<T: Display>(near: &[T], otherwise: &str) -> (Option<String>, Vec<String>) {
-    let names: Vec<String> = near.iter().map(ToString::to_string).collect();
-    let hint = if names.is_empty() {
-        otherwise.to_owned()
-    } else {
-        let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        format!("near names are {list}; {otherwise}")
-    };
-    (Some(hint), names)
+fn with_near(near: &[String], way_on: &str) -> String {
+    if near.is_empty() {
+        return way_on.to_owned();
+    }
+    let list = near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    format!("near names are {list}; {way_on}")
 }
 
 fn io_hint(error: &io::Error) -> Option<&'static str> {

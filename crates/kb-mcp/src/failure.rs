@@ -3,7 +3,6 @@
 //! **Invariant:** a failure is one sentence that names the id or field and the way on; its code never changes once
 //! released. The way on is added here and nowhere else.
 
-use std::error::Error;
 
 use kb_core::SkillError;
 use kb_store::StoreError;
@@ -42,18 +41,8 @@ impl Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            message.push_str(": ");
-            message.push_str(&error.to_string());
-            cause = error.source();
-        }
-        let near: Vec<String> = match &error {
-            StoreError::DocumentNotFound { near, .. } => near.iter().map(ToString::to_string).collect(),
-            StoreError::SkillNotFound { near, .. } | StoreError::AgentNotFound { near, .. } => near.clone(),
-            _ => Vec::new(),
-        };
+        let mut message = error.sentence();
+        let near = error.near_names();
         if !near.is_empty() {
             let names = near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             message = format!("{message}; near names are {names}");

@@ -203,6 +203,21 @@ impl StoreError {
         }
     }
 
+    /// Returns the message with those of its causes, in one line.
+    pub fn sentence(&self) -> String {
+        let causes = std::iter::successors(std::error::Error::source(self), |cause| cause.source());
+        causes.fold(self.to_string(), |sentence, cause| format!("{sentence}: {cause}"))
+    }
+
+    /// Returns the names near to one that is not known.
+    pub fn near_names(&self) -> Vec<String> {
+        match self {
+            Self::DocumentNotFound { near, .. } => near.iter().map(ToString::to_string).collect(),
+            Self::SkillNotFound { near, .. } | Self::AgentNotFound { near, .. } => near.clone(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Says whether the same call may succeed later with nothing changed.
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::Busy { .. })

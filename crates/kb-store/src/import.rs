@@ -22,7 +22,7 @@ use serde::Deserialize;
 use crate::commit::Txn;
 use crate::error::{IoContext, StoreError};
 use crate::knowledge_base::KnowledgeBase;
-use crate::learn::{CHUNK_BYTES, CHUNK_DOCUMENTS, sentence, stage};
+use crate::learn::{CHUNK_BYTES, CHUNK_DOCUMENTS, stage};
 use crate::prepare::{FileState, Prepared, prepare};
 use crate::reports::{ImportError, ImportLine, ImportReport};
 use crate::request::{ImportOptions, NewAgent, NewSkill, Target, Text, Unlearn};
@@ -351,7 +351,7 @@ fn done(line: u64, op: &str, document: LearnedDocument) -> ImportLine {
 }
 
 fn not_done(line: u64, op: Option<&str>, error: &StoreError) -> ImportLine {
-    let message = sentence(error);
+    let message = error.sentence();
     ImportLine {
         line,
         ok: false,

@@ -223,21 +223,9 @@ pub(crate) fn learned(manifest: &crate::manifest::Manifest, outcome: Outcome) ->
     )
 }
 
-/// Returns an error with its causes in one line.
-pub(crate) fn sentence(error: &StoreError) -> String {
-    let mut message = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        message.push_str(": ");
-        message.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    message
-}
-
 /// Returns the entry of a source that could not be taken.
 pub(crate) fn failed(source: Option<String>, error: &StoreError) -> LearnedDocument {
-    let message = sentence(error);
+    let message = error.sentence();
     let warning = Warning { code: error.code().to_owned(), message, line: None, column: None };
     entry(None, source, Outcome::Failed, Vec::new(), vec![warning])
 }

@@ -52,7 +52,7 @@ impl KnowledgeBase {
         {
             // The unlearn itself is durable: the caller must hear of both.
             done.purged = false;
-            done.purge_error = Some(crate::learn::sentence(&error));
+            done.purge_error = Some(error.sentence());
         }
         done.generation = if request.purge { self.snapshot()?.head.generation } else { generation };
         Ok(done)
