@@ -11,6 +11,7 @@ mod generated;
 mod index;
 mod kb;
 mod learn;
+mod mcp;
 mod million;
 mod peer;
 mod quality;
@@ -51,6 +52,8 @@ enum Command {
     /// Search an index of tantivy; run by `search`
     #[command(hide = true)]
     TantivySearch(peer::SearchArgs),
+    /// Ask `kb mcp` over a pipe, beside other MCP servers: start, warm searches, idling, two writers
+    Mcp(mcp::Args),
     /// Import, search and collect a million made-up sections
     Million(million::Args),
     /// Measure how well collections with judgements are ranked
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Walk(args) => learn::run_walk(&args),
         Command::Search(args) => search::run(&args),
         Command::TantivySearch(args) => peer::run_search(&args),
+        Command::Mcp(args) => mcp::run(&args),
         Command::Million(args) => million::run(&args),
         Command::Quality(args) => quality::run(&args),
         Command::Measure(args) => usage::run(&args),

@@ -226,26 +226,31 @@ pub(crate) fn index_error(error: kb_search::BuildError) -> StoreError {
     }
 }
 
-/// Makes an index in memory of as many documents as `budget` bytes of text allow. Returns whether these are all.
+/// Makes an index in memory of as many documents as `budget` bytes of text allow, those learned last before others.
+/// Returns whether these are all.
 pub(crate) fn scan(snapshot: &Snapshot, budget: u64) -> Result<(Vec<LiveSegment<IndexBytes>>, bool), StoreError> {
     let mut manifests = Vec::new();
-    for place in snapshot.current(crate::record::Kind::MANIFEST) {
-        // A damaged manifest costs its document; `check` says which.
-        if let Ok(manifest) = snapshot.manifest_at(&place) {
-            manifests.push(manifest);
-        }
-    }
-    manifests.sort_by(|a, b| a.docid.cmp(&b.docid));
-    let mut builder = SegmentBuilder::new(analyzer());
     let mut left = budget;
     let mut complete = true;
-    for manifest in &manifests {
+    for place in snapshot.current(crate::record::Kind::MANIFEST) {
+        // What is left is too little to look on for a document that still fits.
+        if left < budget / 16 {
+            complete = false;
+            break;
+        }
+        // A damaged manifest costs its document; `check` says which.
+        let Ok(manifest) = snapshot.manifest_at(&place) else { continue };
         let bytes = manifest.source_bytes();
         if bytes > left {
             complete = false;
             continue;
         }
         left -= bytes;
+        manifests.push(manifest);
+    }
+    manifests.sort_by(|a, b| a.docid.cmp(&b.docid));
+    let mut builder = SegmentBuilder::new(analyzer());
+    for manifest in &manifests {
         add_from_store(&mut builder, snapshot, manifest)?;
     }
     let mut bytes = Vec::new();

@@ -60,7 +60,7 @@ impl KnowledgeBase {
                 incomplete = Some(if complete {
                     format!("{problem}; all documents were read instead")
                 } else {
-                    format!("{problem}; only the first {} MB of text were read", request.scan_bytes >> 20)
+                    format!("{problem}; only {} MB of text were read", request.scan_bytes >> 20)
                 });
                 let searcher = Searcher::new(segments, analyzer.clone());
                 let mut ranked = searcher.search(&query, &options, &texts).map_err(|error| unreadable(&error))?;

@@ -55,6 +55,41 @@ fn installing_keeps_what_the_file_holds_and_is_done_once() {
     assert_eq!(std::fs::read_dir(kb.path(".vscode")).expect("a folder").count(), 1);
 }
 
+/// What is written is what starts the server, for every host.
+#[cfg(all(unix, not(target_os = "macos")))]
+#[test]
+fn each_host_finds_the_server_in_its_own_file() {
+    for (host, file) in [
+        ("claude-code", ".mcp.json"),
+        ("claude-desktop", "../home/.config/Claude/claude_desktop_config.json"),
+        ("vscode", ".vscode/mcp.json"),
+        ("cursor", ".cursor/mcp.json"),
+        ("codex", "../home/.codex/config.toml"),
+        ("gemini", "../home/.gemini/settings.json"),
+    ] {
+        let kb = Kb::bare();
+        let printed = kb.run(["--db", "notes.kbdb", "mcp", "install", host]).expect_exit(0);
+        assert!(!kb.path(file).exists(), "{host}");
+        kb.run(["--db", "notes.kbdb", "mcp", "install", host, "--write"]).expect_exit(0);
+        let written = String::from_utf8(kb.read(file)).expect("text");
+        assert_eq!(written, printed.text(), "{host}");
+        let (command, args) = if host == "codex" {
+            let value = |key: &str| written.lines().find_map(|line| line.strip_prefix(key)).expect("a line").to_owned();
+            // Strings and arrays of strings are written in TOML as in JSON.
+            let json = |text: String| serde_json::from_str::<Value>(&text).expect("JSON");
+            (json(value("command = ")), json(value("args = ")))
+        } else {
+            let root = if host == "vscode" { "servers" } else { "mcpServers" };
+            let file: Value = serde_json::from_str(&written).expect("JSON");
+            (file[root]["kb"]["command"].clone(), file[root]["kb"]["args"].clone())
+        };
+        assert_eq!(command, env!("CARGO_BIN_EXE_kb"), "{host}");
+        let args: Vec<&str> =
+            args.as_array().expect("an array").iter().map(|arg| arg.as_str().expect("text")).collect();
+        assert_eq!(kb.pipe(args, PING).expect_exit(0).json()["result"], serde_json::json!({}), "{host}");
+    }
+}
+
 #[test]
 fn a_file_that_cannot_be_merged_into_stays_as_it_is() {
     let kb = Kb::bare();

@@ -135,7 +135,7 @@ impl Endpoint {
             return if is_opening { self.open(wire, message, &id) } else { Err(no_session().about(&id)) };
         };
         let session = self.sessions.get(session_id).ok_or_else(|| gone().about(&id))?;
-        Ok(self.respond(wire, &session.connection, message, &[], false))
+        Ok(self.respond(wire, &session.connection, message, false))
     }
 
     /// Opens a session.
@@ -146,13 +146,16 @@ impl Endpoint {
         let session = self.sessions.open(&self.server, session_id.clone()).ok_or_else(|| {
             Misuse::new(503, INTERNAL_ERROR, "there are as many sessions as there may be; try again later").about(id)
         })?;
-        let outcome = self.respond(wire, &session.connection, message, &[("Mcp-Session-Id", &session_id)], false);
-        let is_open = session.connection.session().version.is_some();
-        drop(session);
-        if !is_open {
-            self.sessions.end(&session_id);
+        let (outbox, inbox) = Outbox::new();
+        // Answered at once, so that it is known whether it opened anything before the client is told.
+        session.connection.receive(message, &outbox);
+        drop(outbox);
+        if session.connection.session().version.is_some() {
+            return Ok(self.pass_on(wire, inbox, &[("Mcp-Session-Id", &session_id)], false));
         }
-        Ok(outcome)
+        drop(session);
+        self.sessions.end(&session_id);
+        Ok(self.pass_on(wire, inbox, &[], false))
     }
 
     /// Answers a message of the newer era.
@@ -180,7 +183,7 @@ impl Endpoint {
         drop(notices);
         // It belongs to no session: a client of its own, for as long as it is answered.
         let connection = Connection::new(&self.server, outbox);
-        let outcome = self.respond(wire, &connection, message, &[], true);
+        let outcome = self.respond(wire, &connection, message, true);
         self.server.leave(connection.number());
         Ok(outcome)
     }
@@ -191,18 +194,22 @@ impl Endpoint {
         wire: &mut Wire,
         connection: &Arc<Connection>,
         message: Incoming,
-        headers: &[(&str, &str)],
         is_newer: bool,
     ) -> io::Result<()> {
         if !matches!(message, Incoming::Request { .. }) {
             let (outbox, _) = Outbox::new();
             connection.receive(message, &outbox);
-            return wire.reply(202, headers, b"");
+            return wire.reply(202, &[], b"");
         }
-        let (outbox, mut inbox) = Outbox::new();
+        let (outbox, inbox) = Outbox::new();
         connection.receive(message, &outbox);
         // The others that can put something are the request's own: with the last of them the reply ends.
         drop(outbox);
+        self.pass_on(wire, inbox, &[], is_newer)
+    }
+
+    /// Writes what is said of a request, up to its answer.
+    fn pass_on(&self, wire: &mut Wire, mut inbox: Inbox, headers: &[(&str, &str)], is_newer: bool) -> io::Result<()> {
         let mut is_stream = false;
         let mut spoke = Instant::now();
         loop {

@@ -141,7 +141,7 @@ fn who_serves_a_base_makes_its_index_anew_once_and_accepts_no_loss() {
     let kb = KnowledgeBase::open(base.database(), options()).expect("the packs are whole");
     let few = Search { scan_bytes: 10, ..Search::new("valve") };
     let scanned = kb.search(&few).expect("a query");
-    assert!(scanned.incomplete.expect("it is").contains("only the first"));
+    assert!(scanned.incomplete.expect("it is").contains("only"));
     assert!(!kb.reindex(scanned.generation + 1, &mut Silent).expect("another generation"));
     assert!(kb.reindex(scanned.generation, &mut Silent).expect("made anew"));
     assert!(!kb.reindex(scanned.generation, &mut Silent).expect("done before"));
