@@ -10,8 +10,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::commit::{add_totals, index_files, retire, write_segments};
 use crate::error::StoreError;
 use crate::head::{Head, Totals};
-use crate::index::{Index, add_from_store, live_docids};
+use crate::index::{Index, add_from_store};
 use crate::knowledge_base::KnowledgeBase;
+use crate::losses::{absent_sections, broken_reference, lost_document, lost_documents};
 use crate::manifest::Manifest;
 use crate::pack::{PackRef, PackWriter};
 use crate::record::{Key, Kind};
@@ -113,7 +114,8 @@ impl KnowledgeBase {
 
     /// Makes every index anew from the packs, and counts again what the head says of the documents.
     ///
-    /// Searches go on meanwhile. What cannot be read is left out and named.
+    /// Searches go on meanwhile. What cannot be read is left out and named; so is what a pack held that is gone, and
+    /// with that named the head lists the pack no more: what was in it is taken as lost.
     pub fn rebuild(&self, observer: &mut dyn Observer) -> Result<RebuildReport> {
         let _lock = self.lock()?;
         loop {
@@ -147,7 +149,7 @@ impl KnowledgeBase {
         let (manifests, mut problems) = manifests(snapshot)?;
         let mut lost_packs = snapshot.missing.clone();
         lost_packs.extend(snapshot.packs.iter().filter(|pack| pack.is_lost()).map(|pack| pack.name()));
-        problems.extend(lost_documents(snapshot, &manifests));
+        problems.extend(losses(snapshot, &manifests));
         // The loss is told, and then accepted: a pack of which nothing is left would keep the base from being written.
         head.packs.retain(|pack| !lost_packs.contains(&pack.name()));
         let documents = manifests.len() as u64;
@@ -255,21 +257,25 @@ fn manifests(snapshot: &Snapshot) -> Result<(Vec<Manifest>, Vec<Problem>)> {
     Ok((manifests, problems))
 }
 
-/// Returns the documents that only the index still knows.
-fn lost_documents(snapshot: &Snapshot, manifests: &[Manifest]) -> Vec<Problem> {
-    let index = snapshot.index.get_or_init(|| Index::open(&*snapshot.storage, &snapshot.head));
-    let known: FxHashSet<&str> = manifests.iter().map(|manifest| manifest.docid.as_str()).collect();
-    let lost = live_docids(index).into_iter().filter(|docid| !known.contains(docid));
-    lost.map(|docid| Problem {
-        kind: "lost-document".to_owned(),
+/// Names the packs that are gone, and what the documents have lost.
+fn losses(snapshot: &Snapshot, manifests: &[Manifest]) -> Vec<Problem> {
+    let gone = snapshot.missing.iter().map(|name| Problem {
+        kind: "checksum-mismatch".to_owned(),
         severity: Severity::Error,
-        file: None,
-        offset: None,
+        file: Some(name.to_string()),
+        offset: Some(0),
         kbid: None,
-        docid: docid.parse().ok(),
-        detail: crate::status::LOST.to_owned(),
-    })
-    .collect()
+        docid: None,
+        detail: "the file is gone; what only it held is lost, and the base goes on without it".to_owned(),
+    });
+    let index = snapshot.index.get_or_init(|| Index::open(&*snapshot.storage, &snapshot.head));
+    let lost = lost_documents(snapshot, index, manifests).into_iter().map(lost_document);
+    let mut problems: Vec<Problem> = gone.chain(lost).collect();
+    for manifest in manifests {
+        let absent = absent_sections(snapshot, manifest);
+        problems.extend(absent.into_iter().map(|id| broken_reference(&manifest.docid, id)));
+    }
+    problems
 }
 
 /// Finds the records that nothing needs. Of a document that lost a section to a purge, the revisions that list it go,

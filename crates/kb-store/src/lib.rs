@@ -16,6 +16,7 @@ mod import;
 mod index;
 mod knowledge_base;
 mod learn;
+mod losses;
 mod manifest;
 mod near;
 mod pack;

@@ -428,6 +428,12 @@ impl Pack {
         problems
     }
 
+    /// Says whether all that the pack ever held is known, be it readable or not.
+    pub(crate) fn is_accounted_for(&self) -> bool {
+        let is_listed = |layout: &Layout| (0..layout.entries).all(|i| layout.entry(i).is_ok());
+        self.layout.as_ref().is_ok_and(is_listed) || self.salvaged().is_accounted_for
+    }
+
     /// Says whether every byte is as it was written.
     pub(crate) fn is_whole(&self) -> bool {
         self.layout.as_ref().is_ok_and(|layout| layout.file.verify().is_empty())

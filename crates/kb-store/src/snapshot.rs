@@ -219,6 +219,11 @@ impl Snapshot {
         self.missing.is_empty() && alike.all(|entry| entry.key == key)
     }
 
+    /// Says whether a pack is gone or damaged. Reads every byte of the packs.
+    pub(crate) fn is_hurt(&self) -> bool {
+        !self.missing.is_empty() || self.packs.iter().any(|pack| !pack.is_whole())
+    }
+
     /// Nothing was found: true if every pack could be looked into.
     fn absent<T>(&self) -> Result<Option<T>> {
         match self.missing.first() {

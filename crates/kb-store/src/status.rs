@@ -12,8 +12,9 @@ use crate::error::StoreError;
 use crate::head::FORMAT;
 use crate::index::{Index, IndexProblem, live_docids};
 use crate::knowledge_base::KnowledgeBase;
+use crate::losses::{absent_sections, broken_reference, lost_document, lost_documents};
 use crate::manifest::Manifest;
-use crate::pack::Entry;
+use crate::pack::{Entry, Pack};
 use crate::paged::{Damage, FileKind, PagedFile};
 use crate::record::{Key, Kind};
 use crate::request::{Observer, Progress};
@@ -98,7 +99,7 @@ impl KnowledgeBase {
             check.bytes += pack.len();
             for (damage, entries) in pack.verify() {
                 lost.extend(entries.iter().map(|entry| (entry.kind, entry.key)));
-                check.pack_damage(&damage, &entries, pack.has_directory());
+                check.pack_damage(&damage, &entries, pack);
             }
         }
         for name in &snapshot.missing {
@@ -119,9 +120,6 @@ impl KnowledgeBase {
     }
 }
 
-/// What is said of a document that only the index still knows.
-pub(crate) const LOST: &str = "the document is lost with the pack that held it; learn it again from its source";
-
 struct Check<'s> {
     snapshot: &'s Snapshot,
     problems: Vec<Problem>,
@@ -130,10 +128,10 @@ struct Check<'s> {
 }
 
 impl Check<'_> {
-    fn pack_damage(&mut self, damage: &Damage, lost: &[Entry], readable: bool) {
+    fn pack_damage(&mut self, damage: &Damage, lost: &[Entry], pack: &Pack) {
         let file = damage.file.to_string();
         if lost.is_empty() {
-            let rest = if readable {
+            let rest = if pack.is_accounted_for() {
                 "nothing that it holds is lost"
             } else {
                 "what its blocks still hold is used, the rest is lost"
@@ -167,13 +165,9 @@ impl Check<'_> {
             let Ok(manifest) = self.snapshot.manifest_at(place) else { continue };
             referred.extend(manifest.sections.iter().map(|section| section.kbid));
             if *is_current {
-                for section in &manifest.sections {
-                    let key = section.kbid.to_bytes();
-                    if !self.snapshot.has(Kind::SECTION, &key) && !lost.contains(&(Kind::SECTION, key)) {
-                        let detail = "the document lists a section that is not in the base".to_owned();
-                        self.problem("broken-reference", Severity::Error, Some(section.kbid), &manifest.docid, detail);
-                    }
-                }
+                let mut absent = absent_sections(self.snapshot, &manifest);
+                absent.retain(|id| !lost.contains(&(Kind::SECTION, id.to_bytes())));
+                self.problems.extend(absent.into_iter().map(|id| broken_reference(&manifest.docid, id)));
                 documents.push(manifest);
             }
         }
@@ -269,15 +263,13 @@ impl Check<'_> {
                 self.problem("index-mismatch", Severity::Error, None, &manifest.docid, detail);
             }
         }
-        let packs_are_whole =
-            self.snapshot.missing.is_empty() && self.snapshot.packs.iter().all(|pack| pack.is_whole());
+        for docid in lost_documents(self.snapshot, index, documents) {
+            indexed.remove(docid.as_str());
+            self.problems.push(lost_document(docid));
+        }
         for docid in indexed.keys().filter_map(|docid| docid.parse::<DocId>().ok()) {
-            if packs_are_whole {
-                let detail = "the index holds a document that is not there; `rebuild` makes it anew".to_owned();
-                self.problem("index-mismatch", Severity::Error, None, &docid, detail);
-            } else {
-                self.problem("lost-document", Severity::Error, None, &docid, LOST.to_owned());
-            }
+            let detail = "the index holds a document that is not there; `rebuild` makes it anew".to_owned();
+            self.problem("index-mismatch", Severity::Error, None, &docid, detail);
         }
     }
 

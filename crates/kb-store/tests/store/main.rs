@@ -14,6 +14,7 @@ mod golden;
 mod history;
 mod hostile;
 mod importing;
+mod losses;
 mod model;
 mod refusals;
 mod searching;

@@ -1,0 +1,87 @@
+//! Packs that are gone, emptied or cut: what they held is named, and the base goes on.
+//!
+//! **Invariant:** no document is lost without being named, and no loss keeps anybody from writing.
+
+use std::path::PathBuf;
+
+use kb_core::{Problem, Severity};
+use kb_store::{KnowledgeBase, Silent, Text};
+
+use crate::support::{Base, id, options, text};
+
+const FIRST: &str = "# First\n\nThe valve opens.\n";
+const SECOND: &str = "# Second\n\nThe pump stops.\n";
+
+/// A base of two documents in a pack each, and the pack of the second.
+fn two_packs() -> (Base, PathBuf) {
+    let base = Base::new();
+    let packs = || -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(base.database().join("packs")).expect("readable");
+        entries.map(|entry| entry.expect("readable").path()).collect()
+    };
+    base.learn("first", FIRST);
+    let before = packs();
+    base.learn("second", SECOND);
+    let new: Vec<PathBuf> = packs().into_iter().filter(|path| !before.contains(path)).collect();
+    assert_eq!((before.len(), new.len()), (1, 1));
+    (base, new[0].clone())
+}
+
+fn named(problems: &[Problem]) -> Vec<String> {
+    let lost = problems.iter().filter(|p| p.kind == "lost-document" && p.severity == Severity::Error);
+    lost.map(|p| p.docid.as_ref().expect("it names one").to_string()).collect()
+}
+
+/// Damages the second pack so that all of it is lost: `None` removes it.
+fn hurt(pack: &PathBuf, len: Option<u64>) {
+    let bytes = std::fs::read(pack).expect("readable");
+    std::fs::remove_file(pack).expect("it was there");
+    if let Some(len) = len {
+        std::fs::write(pack, &bytes[..len as usize]).expect("writable");
+    }
+}
+
+const HURT: [Option<u64>; 3] = [None, Some(0), Some(20)];
+
+#[test]
+fn documents_of_a_lost_pack_are_named_by_check_and_by_rebuild() {
+    for len in HURT {
+        let (base, pack) = two_packs();
+        hurt(&pack, len);
+        let kb = KnowledgeBase::open(base.database(), options()).expect("it opens");
+        let report = kb.check(&mut Silent).expect("checked");
+        assert!(!report.ok);
+        assert_eq!(named(&report.problems), ["second"], "{len:?}");
+        let denies = |p: &&Problem| p.detail.contains("nothing that it holds is lost");
+        assert_eq!(report.problems.iter().find(denies), None, "{len:?}");
+        let report = kb.rebuild(&mut Silent).expect("rebuilt");
+        assert_eq!((report.documents, named(&report.problems)), (1, vec!["second".to_owned()]), "{len:?}");
+    }
+}
+
+#[test]
+fn a_base_that_lost_a_pack_is_written_again_after_a_rebuild() {
+    let (base, pack) = two_packs();
+    hurt(&pack, None);
+    let kb = KnowledgeBase::open(base.database(), options()).expect("it opens");
+    kb.rebuild(&mut Silent).expect("rebuilt");
+    assert_eq!(kb.check(&mut Silent).expect("checked").problems, []);
+    kb.learn(&text("third", "# Third\n")).expect("learned");
+    kb.learn(&text("second", SECOND)).expect("learned");
+    assert_eq!(kb.document_bytes(&id("second")).expect("it is back"), SECOND.as_bytes());
+    assert_eq!(kb.status().expect("status").documents, 3);
+    assert_eq!(kb.check(&mut Silent).expect("checked").problems, []);
+}
+
+#[test]
+fn what_is_learned_again_is_there_before_a_rebuild() {
+    for len in HURT {
+        let (base, pack) = two_packs();
+        hurt(&pack, len);
+        let kb = KnowledgeBase::open(base.database(), options()).expect("it opens");
+        let again = Text { again: true, ..text("second", SECOND) };
+        kb.learn(&again).unwrap_or_else(|error| panic!("{len:?}: {error}"));
+        assert_eq!(kb.document_bytes(&id("second")).expect("it is back"), SECOND.as_bytes(), "{len:?}");
+        assert_eq!(named(&kb.check(&mut Silent).expect("checked").problems), [""; 0], "{len:?}");
+    }
+}
