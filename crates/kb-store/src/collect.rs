@@ -1,7 +1,9 @@
 //! Collecting what nothing refers to, and making the index anew.
 //!
-//! **Invariant:** what a current revision or a kept one lists is never collected. A pack with damage is left as it is,
-//! so that what can still be read of it stays; `check` names it.
+//! **Invariant:** what a current revision or a kept one lists is never collected. A damaged pack is replaced only where
+//! all that is wanted of it can be read; else it is left as it is, so that what can still be read stays; `check` names it.
+
+use std::sync::Arc;
 
 use kb_core::{DocId, GcReport, Problem, RebuildReport, SectionId, Severity, UnlearnReport};
 use kb_search::Analyzer;
@@ -14,7 +16,7 @@ use crate::index::{Index, add_from_store};
 use crate::knowledge_base::KnowledgeBase;
 use crate::losses::{absent_sections, broken_reference, lost_document, lost_documents};
 use crate::manifest::Manifest;
-use crate::pack::{PackRef, PackWriter};
+use crate::pack::{Entry, Pack, PackRef, PackWriter};
 use crate::record::{Key, Kind};
 use crate::request::{Gc, Observer, Progress, Silent};
 use crate::settings::Settings;
@@ -36,7 +38,8 @@ struct Garbage {
 
 impl KnowledgeBase {
     /// Collects what nothing refers to: sections of no kept revision, revisions beyond the number kept, the bytes of
-    /// what was unlearned, and files that no head names. Merges packs and segments.
+    /// what was unlearned, and files that no head names. Merges packs and segments, and so replaces a damaged pack from
+    /// which nothing that is wanted has been lost.
     pub fn gc(&self, request: &Gc, observer: &mut dyn Observer) -> Result<GcReport> {
         self.collect(request.history, None, observer)
     }
@@ -60,7 +63,8 @@ impl KnowledgeBase {
             step(observer, "collecting", 0)?;
             let history = kept_revisions(&*self.storage, &head, history)?;
             let garbage = garbage(&snapshot, history, purge)?;
-            let mut rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty()) && snapshot.missing.is_empty();
+            let mut rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty() || snapshot.is_hurt())
+                && snapshot.missing.is_empty();
             if rewrite {
                 step(observer, "merging packs", 1)?;
                 let merged = merge_packs(&snapshot, &garbage)?;
@@ -278,6 +282,15 @@ fn losses(snapshot: &Snapshot, manifests: &[Manifest]) -> Vec<Problem> {
     problems
 }
 
+/// Says whether every document that the index knows is there with all its sections. Without an index nothing says so.
+fn is_complete(snapshot: &Snapshot) -> Result<bool> {
+    let index = snapshot.index.get_or_init(|| Index::open(&*snapshot.storage, &snapshot.head));
+    let (manifests, _) = manifests(snapshot)?;
+    Ok(index.problem.is_none()
+        && lost_documents(snapshot, index, &manifests).is_empty()
+        && manifests.iter().all(|manifest| absent_sections(snapshot, manifest).is_empty()))
+}
+
 /// Finds the records that nothing needs. Of a document that lost a section to a purge, the revisions that list it go,
 /// and those before them: they hold its heading.
 fn garbage(snapshot: &Snapshot, history: usize, purge: Option<&UnlearnReport>) -> Result<Garbage> {
@@ -320,21 +333,35 @@ fn garbage(snapshot: &Snapshot, history: usize, purge: Option<&UnlearnReport>) -
         garbage.spots.extend(group[keep..].iter().map(spot));
     }
     for group in snapshot.groups(Kind::SOURCE) {
-        let record = snapshot.read(&group[0])?;
-        let docid = std::str::from_utf8(&record.payload).ok().and_then(|text| text.parse::<DocId>().ok());
-        let keep = usize::from(docid.is_some_and(|docid| documents.contains(&docid)));
+        let keep = match snapshot.read(&group[0]) {
+            Ok(record) => {
+                let docid = std::str::from_utf8(&record.payload).ok().and_then(|text| text.parse::<DocId>().ok());
+                usize::from(docid.is_some_and(|docid| documents.contains(&docid)))
+            }
+            Err(_) => 1,
+        };
         garbage.spots.extend(group[keep..].iter().map(spot));
     }
     Ok(garbage)
 }
 
-/// Merges all packs into one, or none where nothing is left. `None` where a pack is damaged.
+/// Merges all packs into one, or none where nothing is left. `None` where something wanted cannot be read.
 fn merge_packs(snapshot: &Snapshot, garbage: &Garbage) -> Result<Option<Vec<PackRef>>> {
+    let hurt: Vec<bool> = snapshot.packs.iter().map(|pack| !pack.is_whole()).collect();
+    let is_unknown = |(pack, hurt): (&Arc<Pack>, &bool)| *hurt && !pack.is_accounted_for();
+    if snapshot.packs.iter().zip(&hurt).any(is_unknown) && !is_complete(snapshot)? {
+        return Ok(None);
+    }
     let mut writer = PackWriter::create(&*snapshot.storage)?;
     for (i, pack) in snapshot.packs.iter().enumerate().rev() {
-        let copied = pack.copy_into(&mut writer, &mut |entry| !garbage.spots.contains(&(i, entry.block, entry.offset)));
+        let mut keep = |entry: &Entry| !garbage.spots.contains(&(i, entry.block, entry.offset));
+        let copied = if hurt[i] {
+            pack.rescue_into(&mut writer, &mut keep)
+        } else {
+            pack.copy_into(&mut writer, &mut keep).map(drop)
+        };
         match copied {
-            Ok(_) => {}
+            Ok(()) => {}
             Err(StoreError::Damaged { .. }) => return Ok(None),
             Err(error) => return Err(error),
         }

@@ -106,12 +106,13 @@ fn base_findings(kb: &KnowledgeBase, findings: &mut Vec<Finding>) -> Result<()> 
         Some(problem) => finding("error", "index", problem.to_string(), Some("`kb rebuild` makes it anew")),
     });
     for name in &snapshot.missing {
-        let advice = "restore it from a backup; what it held is lost otherwise";
+        let advice = "restore it from a backup; else `kb rebuild` names what is lost with it and goes on without";
         findings.push(finding("error", "packs", format!("`{name}` is gone"), Some(advice)));
     }
     for pack in snapshot.packs.iter().filter(|pack| !pack.is_whole()) {
         let detail = format!("`{}` is damaged", pack.name());
-        let advice = "`kb check` names what is hit; `kb learn --again` writes it anew from its source";
+        let advice = "`kb check` names what is hit; `kb learn --again` writes lost texts anew from their source, and `kb gc` \
+                      then replaces the pack; `kb gc --history 1` gives up older revisions that cannot be read";
         findings.push(finding("error", "packs", detail, Some(advice)));
     }
     let warned = snapshot.head.totals.with_warnings;

@@ -479,6 +479,25 @@ impl Pack {
         Ok(dropped)
     }
 
+    /// As [`Pack::copy_into`], record by record, out of a pack that is damaged.
+    ///
+    /// Fails without harm at the first wanted record that cannot be read.
+    pub(crate) fn rescue_into(
+        &self,
+        writer: &mut PackWriter,
+        keep: &mut dyn FnMut(&Entry) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut entries: Vec<Entry> = self.from((Kind(0), [0; 16])).filter(keep).collect();
+        entries.sort_by_key(|entry| (entry.block, entry.offset));
+        for in_block in entries.chunk_by(|a, b| a.block == b.block) {
+            let block = self.block(in_block[0].block);
+            for entry in in_block {
+                writer.add(&self.record_in(entry, &block)?)?;
+            }
+        }
+        Ok(())
+    }
+
     fn salvaged(&self) -> &Salvaged {
         self.salvaged.get_or_init(|| Salvaged::of(&*self.object))
     }

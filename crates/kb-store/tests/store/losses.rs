@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use kb_core::{Problem, Severity};
-use kb_store::{KnowledgeBase, Silent, Text};
+use kb_store::{Gc, KnowledgeBase, Silent, Text};
 
 use crate::support::{Base, id, options, text};
 
@@ -84,4 +84,70 @@ fn what_is_learned_again_is_there_before_a_rebuild() {
         assert_eq!(kb.document_bytes(&id("second")).expect("it is back"), SECOND.as_bytes(), "{len:?}");
         assert_eq!(named(&kb.check(&mut Silent).expect("checked").problems), [""; 0], "{len:?}");
     }
+}
+
+/// Damages the pack, without touching what others have mapped.
+fn change(pack: &PathBuf, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(pack).expect("readable");
+    change(&mut bytes);
+    std::fs::remove_file(pack).expect("it was there");
+    std::fs::write(pack, bytes).expect("writable");
+}
+
+fn is_ok(kb: &KnowledgeBase) -> bool {
+    kb.check(&mut Silent).expect("checked").ok
+}
+
+#[test]
+fn a_collection_replaces_a_damaged_pack_of_which_all_can_be_read() {
+    let changes: [fn(&mut Vec<u8>); 3] = [
+        |bytes| bytes.extend_from_slice(b"appended"),
+        |bytes| *bytes.last_mut().expect("it has some") ^= 1,
+        |bytes| *bytes.get_mut(20).expect("it has some") ^= 4,
+    ];
+    for (i, damage) in changes.into_iter().enumerate() {
+        let (base, pack) = two_packs();
+        change(&pack, damage);
+        let kb = KnowledgeBase::open(base.database(), options()).expect("it opens");
+        assert!(!is_ok(&kb), "{i}");
+        kb.gc(&Gc::default(), &mut Silent).expect("collected");
+        assert_eq!(kb.check(&mut Silent).expect("checked").problems, [], "{i}");
+        for (docid, content) in [("first", FIRST), ("second", SECOND)] {
+            assert_eq!(kb.document_bytes(&id(docid)).expect("readable"), content.as_bytes(), "{i}");
+            assert_eq!(kb.history(&id(docid)).expect("it has one").revisions.len(), 1, "{i}");
+        }
+    }
+}
+
+#[test]
+fn a_collection_leaves_a_damaged_pack_until_its_texts_are_learned_again() {
+    for len in [0, 20] {
+        let (base, pack) = two_packs();
+        hurt(&pack, Some(len));
+        let kb = KnowledgeBase::open(base.database(), options()).expect("it opens");
+        kb.gc(&Gc::default(), &mut Silent).expect("collected");
+        assert_eq!(named(&kb.check(&mut Silent).expect("checked").problems), ["second"], "{len}");
+        assert!(pack.exists(), "{len}");
+        kb.learn(&Text { again: true, ..text("second", SECOND) }).expect("learned");
+        assert!(!is_ok(&kb), "{len}");
+        kb.gc(&Gc::default(), &mut Silent).expect("collected");
+        assert_eq!(kb.check(&mut Silent).expect("checked").problems, [], "{len}");
+        assert_eq!(kb.document_bytes(&id("second")).expect("readable"), SECOND.as_bytes(), "{len}");
+    }
+}
+
+#[test]
+fn a_collection_keeps_a_pack_whose_wanted_records_cannot_be_read_until_they_are_given_up() {
+    let (base, pack) = two_packs();
+    // The stream of a block, in more places than can be turned back.
+    change(&pack, |bytes| bytes[18..26].iter_mut().for_each(|byte| *byte = !*byte));
+    let kb = KnowledgeBase::open(base.database(), options()).expect("it opens");
+    let found = kb.check(&mut Silent).expect("checked").problems;
+    assert!(found.iter().any(|problem| problem.detail.ends_with("is lost")), "{found:?}");
+    kb.gc(&Gc::default(), &mut Silent).expect("collected");
+    assert!(pack.exists() && !is_ok(&kb));
+    kb.learn(&Text { again: true, ..text("second", SECOND) }).expect("learned");
+    kb.gc(&Gc { history: Some(1) }, &mut Silent).expect("collected");
+    assert_eq!(kb.check(&mut Silent).expect("checked").problems, []);
+    assert_eq!(kb.document_bytes(&id("second")).expect("readable"), SECOND.as_bytes());
 }
