@@ -14,7 +14,7 @@ use crate::error::StoreError;
 use crate::head::{Head, Totals};
 use crate::index::{Index, add_from_store};
 use crate::knowledge_base::KnowledgeBase;
-use crate::losses::{absent_sections, broken_reference, lost_document, lost_documents};
+use crate::losses::{absent_sections, broken_reference, difference_problem, differences};
 use crate::manifest::Manifest;
 use crate::pack::{Entry, Pack, PackRef, PackWriter};
 use crate::record::{Key, Kind};
@@ -273,8 +273,11 @@ fn losses(snapshot: &Snapshot, manifests: &[Manifest]) -> Vec<Problem> {
         detail: "the file is gone; what only it held is lost, and the base goes on without it".to_owned(),
     });
     let index = snapshot.index.get_or_init(|| Index::open(&*snapshot.storage, &snapshot.head));
-    let lost = lost_documents(snapshot, index, manifests).into_iter().map(lost_document);
-    let mut problems: Vec<Problem> = gone.chain(lost).collect();
+    let mut problems: Vec<Problem> = gone.collect();
+    if index.problem.is_none() && snapshot.is_hurt() {
+        problems
+            .extend(differences(snapshot, index, manifests).into_iter().map(|found| difference_problem(found, true)));
+    }
     for manifest in manifests {
         let absent = absent_sections(snapshot, manifest);
         problems.extend(absent.into_iter().map(|id| broken_reference(&manifest.docid, id)));
@@ -282,12 +285,12 @@ fn losses(snapshot: &Snapshot, manifests: &[Manifest]) -> Vec<Problem> {
     problems
 }
 
-/// Says whether every document that the index knows is there with all its sections. Without an index nothing says so.
+/// Says whether the documents that the index knows, and no others, are there with all their sections. Without an index nothing says so.
 fn is_complete(snapshot: &Snapshot) -> Result<bool> {
     let index = snapshot.index.get_or_init(|| Index::open(&*snapshot.storage, &snapshot.head));
     let (manifests, _) = manifests(snapshot)?;
     Ok(index.problem.is_none()
-        && lost_documents(snapshot, index, &manifests).is_empty()
+        && differences(snapshot, index, &manifests).is_empty()
         && manifests.iter().all(|manifest| absent_sections(snapshot, manifest).is_empty()))
 }
 

@@ -6,13 +6,13 @@ use kb_core::{
     CacheStatus, CheckReport, DocId, DocumentKind, IndexStatus, Link, MediaType, Problem, SectionId, Severity, Status,
     links,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use crate::error::StoreError;
 use crate::head::FORMAT;
-use crate::index::{Index, IndexProblem, live_docids};
+use crate::index::{Index, IndexProblem};
 use crate::knowledge_base::KnowledgeBase;
-use crate::losses::{absent_sections, broken_reference, lost_document, lost_documents};
+use crate::losses::{absent_sections, broken_reference, difference_problem, differences};
 use crate::manifest::Manifest;
 use crate::pack::{Entry, Pack};
 use crate::paged::{Damage, FileKind, PagedFile};
@@ -246,7 +246,6 @@ impl Check<'_> {
     }
 
     fn compare(&mut self, index: &Index, documents: &[Manifest]) {
-        let mut indexed: FxHashMap<&str, u32> = FxHashMap::default();
         for (i, (segment, _)) in index.segments.iter().enumerate() {
             let name = self.snapshot.head.segments[i].name().to_string();
             if let Err(error) = segment.check() {
@@ -254,23 +253,9 @@ impl Check<'_> {
                 return;
             }
         }
-        for docid in live_docids(index) {
-            *indexed.entry(docid).or_default() += 1;
-        }
-        for manifest in documents {
-            if indexed.remove(manifest.docid.as_str()) != Some(1) {
-                let detail = "the index does not hold the document exactly once; `rebuild` makes it anew".to_owned();
-                self.problem("index-mismatch", Severity::Error, None, &manifest.docid, detail);
-            }
-        }
-        for docid in lost_documents(self.snapshot, index, documents) {
-            indexed.remove(docid.as_str());
-            self.problems.push(lost_document(docid));
-        }
-        for docid in indexed.keys().filter_map(|docid| docid.parse::<DocId>().ok()) {
-            let detail = "the index holds a document that is not there; `rebuild` makes it anew".to_owned();
-            self.problem("index-mismatch", Severity::Error, None, &docid, detail);
-        }
+        let different = differences(self.snapshot, index, documents);
+        let is_hurt = !different.is_empty() && self.snapshot.is_hurt();
+        self.problems.extend(different.into_iter().map(|found| difference_problem(found, is_hurt)));
     }
 
     /// Looks for relative links to files that are neither learned nor there.

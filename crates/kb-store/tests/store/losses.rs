@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use kb_core::{Problem, Severity};
+use kb_core::{DocId, Problem, Severity};
 use kb_store::{Gc, KnowledgeBase, Silent, Text};
 
 use crate::support::{Base, id, options, text};
@@ -150,4 +150,31 @@ fn a_collection_keeps_a_pack_whose_wanted_records_cannot_be_read_until_they_are_
     kb.gc(&Gc { history: Some(1) }, &mut Silent).expect("collected");
     assert_eq!(kb.check(&mut Silent).expect("checked").problems, []);
     assert_eq!(kb.document_bytes(&id("second")).expect("readable"), SECOND.as_bytes());
+}
+
+#[test]
+fn a_lost_revision_and_a_lost_unlearning_are_named() {
+    let base = Base::new();
+    base.learn("edited", FIRST);
+    base.learn("edited", SECOND);
+    base.learn("secret", "# Secret\n");
+    base.kb.gc(&Gc::default(), &mut Silent).expect("collected");
+    let packs = || -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(base.database().join("packs")).expect("readable");
+        entries.map(|entry| entry.expect("readable").path()).collect()
+    };
+    let before = packs();
+    base.learn("edited", "# Third\n");
+    base.unlearn(kb_store::Target::Document(id("secret")));
+    for new in packs().iter().filter(|path| !before.contains(path)) {
+        hurt(new, None);
+    }
+    let kb = KnowledgeBase::open(base.database(), options()).expect("it opens");
+    let expected = [("lost-revision".to_owned(), id("edited")), ("returned-document".to_owned(), id("secret"))];
+    let found = |problems: Vec<Problem>| -> Vec<(String, DocId)> {
+        problems.into_iter().filter_map(|problem| Some((problem.kind, problem.docid?))).collect()
+    };
+    assert_eq!(found(kb.check(&mut Silent).expect("checked").problems), expected);
+    assert_eq!(found(kb.rebuild(&mut Silent).expect("rebuilt").problems), expected);
+    assert_eq!(kb.check(&mut Silent).expect("checked").problems, []);
 }
