@@ -32,6 +32,7 @@ mod search;
 mod settings;
 mod skills;
 mod snapshot;
+mod source_file;
 mod stat_cache;
 mod status;
 pub mod storage;
