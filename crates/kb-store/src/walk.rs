@@ -255,7 +255,9 @@ fn walk(
             Ok(entry) => entry,
             Err(error) => {
                 let path = path_of(&error).unwrap_or_else(|| root.to_owned());
-                let source = error.into_io_error().unwrap_or_else(|| std::io::ErrorKind::Other.into());
+                // The error of the walk says the path and the cause once more: its kind is what is new.
+                let kind = error.io_error().map_or(std::io::ErrorKind::Other, std::io::Error::kind);
+                let source = kind.into();
                 let name = source_name(&path, base);
                 unreadable(name, StoreError::Io { op: "read", path, source });
                 continue;

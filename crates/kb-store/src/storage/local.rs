@@ -100,7 +100,7 @@ impl<F: Fs> LocalStorage<F> {
         let path = self.root.join(name);
         self.refuse_link(&path)?;
         match self.fs.read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
             other => other.io("read", &path).map(Some),
         }
     }
@@ -154,6 +154,7 @@ impl<F: Fs> Storage for LocalStorage<F> {
 
     fn open(&self, name: FileName) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let path = self.path(name);
+        self.refuse_link(&path)?;
         match self.fs.open(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             other => Ok(Some(Arc::new(LocalObject(other.io("open", &path)?)))),
@@ -228,7 +229,7 @@ impl<F: Fs> Storage for LocalStorage<F> {
         let note = format!("{}\t{}\t{command}\n", holder.pid, holder.since);
         let started = std::time::Instant::now();
         for attempt in 0.. {
-            if let Some(lock) = self.fs.try_lock(&path, &note).io("lock", &path)? {
+            if let Some(lock) = self.fs.try_lock(&path, &note).map_err(|source| not_locked(&path, source))? {
                 return Ok(Box::new(LocalLock(lock)));
             }
             if started.elapsed() >= wait {
@@ -244,6 +245,14 @@ impl<F: Fs> Storage for LocalStorage<F> {
         self.refuse_link(&path)?;
         let held = self.fs.is_locked(&path).io("look at the lock of", &path)?;
         Ok((if held { self.holder() } else { self.read_lock_note() }, held))
+    }
+}
+
+fn not_locked(path: &Path, source: io::Error) -> StoreError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StoreError::NotWritable { path, source },
+        _ => StoreError::Io { op: "lock", path, source },
     }
 }
 

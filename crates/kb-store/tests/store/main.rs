@@ -9,6 +9,8 @@ mod damage;
 mod documents;
 #[cfg(unix)]
 mod folders;
+#[cfg(unix)]
+mod foreign;
 mod fuzzing;
 mod golden;
 mod history;
