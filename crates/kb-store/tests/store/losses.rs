@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use kb_core::{DocId, Problem, Severity};
-use kb_store::{Gc, KnowledgeBase, Silent, Text};
+use kb_store::{Gc, KnowledgeBase, NewAgent, NewSkill, Silent, Text};
 
 use crate::support::{Base, id, options, text};
 
@@ -177,4 +177,37 @@ fn a_lost_revision_and_a_lost_unlearning_are_named() {
     assert_eq!(found(kb.check(&mut Silent).expect("checked").problems), expected);
     assert_eq!(found(kb.rebuild(&mut Silent).expect("rebuilt").problems), expected);
     assert_eq!(kb.check(&mut Silent).expect("checked").problems, []);
+}
+
+/// Errors and warnings of `doctor`, as topic and detail.
+fn ailments(base: &Base) -> Vec<(String, String)> {
+    let report = KnowledgeBase::doctor(base.database(), options()).expect("it looks");
+    let ill = report.findings.into_iter().filter(|finding| finding.level != "ok");
+    ill.map(|finding| (finding.topic, finding.detail)).collect()
+}
+
+#[test]
+fn the_doctor_sees_a_damaged_page_of_the_index_and_a_reference_that_leads_nowhere() {
+    let base = Base::new();
+    let [name, description] = ["Release", "How to"].map(str::to_owned);
+    let skill = NewSkill { name, description, body: "Push.\n".to_owned(), ..NewSkill::default() };
+    base.kb.skill_learn(&skill).expect("learned");
+    let [name, persona] = ["Captain", "You steer.\n"].map(str::to_owned);
+    let agent = NewAgent { name, persona, skills: vec!["release".to_owned()], ..NewAgent::default() };
+    base.kb.agent_create(&agent).expect("created");
+    assert_eq!(ailments(&base), []);
+    base.kb.skill_delete("release").expect("deleted");
+    let detail = "`agent-captain` refers to `skill-release`, which is not there";
+    assert_eq!(ailments(&base), [("agents".to_owned(), detail.to_owned())]);
+
+    let base = Base::new();
+    base.learn("first", FIRST);
+    let index = std::fs::read_dir(base.database().join("index")).expect("readable");
+    let file = index.map(|entry| entry.expect("readable").path()).next().expect("there is one");
+    change(&file, |bytes| {
+        let middle = bytes.len() / 3;
+        bytes[middle] ^= 1;
+    });
+    let found = ailments(&base);
+    assert!(found.len() == 1 && found[0].0 == "index" && found[0].1.contains("is damaged at byte"), "{found:?}");
 }
