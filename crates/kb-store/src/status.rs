@@ -2,6 +2,9 @@
 //!
 //! **Invariant:** `check` reads every byte that the head names; what it does not complain of can be read.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use kb_core::{
     CacheStatus, CheckReport, DocId, DocumentKind, IndexStatus, Link, MediaType, Problem, SectionId, Severity, Status,
     links,
@@ -17,9 +20,9 @@ use crate::manifest::Manifest;
 use crate::pack::{Entry, Pack};
 use crate::paged::{Damage, FileKind, PagedFile};
 use crate::record::{Key, Kind};
-use crate::request::{Observer, Progress};
+use crate::request::{Observer, Options, Progress};
 use crate::snapshot::Snapshot;
-use crate::storage::{Area, FileName};
+use crate::storage::{Area, Disk, FileName, LocalStorage};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -77,6 +80,13 @@ impl KnowledgeBase {
             retired: head.retired.len(),
             problems,
         })
+    }
+
+    /// Verifies the database in a directory as [`KnowledgeBase::check`] does, and one without a readable head too, which
+    /// does not open.
+    pub fn check_at(dir: impl AsRef<Path>, options: Options, observer: &mut dyn Observer) -> Result<CheckReport> {
+        let storage = Arc::new(LocalStorage::new(Disk, dir.as_ref()));
+        Self::over(storage, options, true).check(observer)
     }
 
     /// Verifies every byte and every reference of the base as it is now.
