@@ -166,9 +166,10 @@ impl KnowledgeBase {
         let mut done = 0;
         head.generation += 1;
         head.segments = write_segments(snapshot, manifests, head.generation, &mut |builder, manifest| {
-            if !observer.progress(&Progress { phase: "indexing", done, total: Some(documents) }) {
+            if !observer.progress(&Progress { phase: "indexing", done: done as u64, total: Some(documents) }) {
                 return Err(StoreError::Cancelled);
             }
+            snapshot.release_after(done);
             done += 1;
             add_from_store(builder, snapshot, manifest)
         })?;

@@ -27,6 +27,15 @@ pub(crate) enum IndexBytes {
     Memory(Vec<u8>),
 }
 
+impl IndexBytes {
+    /// Lets go of the memory of what was read so far of a file.
+    pub(crate) fn release(&self) {
+        if let Self::File(file) = self {
+            file.release();
+        }
+    }
+}
+
 impl Source for IndexBytes {
     fn len(&self) -> u64 {
         match self {

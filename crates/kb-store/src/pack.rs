@@ -409,7 +409,9 @@ impl Pack {
         let mut by_block: Vec<Entry> = self.from((Kind(0), [0; 16])).collect();
         by_block.sort_by_key(|entry| (entry.block, entry.offset));
         let mut pages = layout.file.verify();
+        let mut sweep = layout.file.sweep();
         for entries in by_block.chunk_by(|a, b| a.block == b.block) {
+            sweep.reach(layout.block(entries[0].block).map_or(0, |(range, _)| range.start));
             let block = self.block(entries[0].block);
             let lost: Vec<Entry> = entries.iter().filter(|e| self.record_in(e, &block).is_err()).copied().collect();
             match block {
@@ -454,6 +456,7 @@ impl Pack {
         }
         entries.sort_by_key(|entry| (entry.block, entry.offset));
         let mut dropped = 0;
+        let mut sweep = layout.file.sweep();
         for in_block in entries.chunk_by(|a, b| a.block == b.block) {
             let kept: Vec<Entry> = in_block.iter().filter(|entry| keep(entry)).copied().collect();
             dropped += (in_block.len() - kept.len()) as u64;
@@ -461,6 +464,7 @@ impl Pack {
                 continue;
             }
             let (range, unpacked) = layout.block(in_block[0].block)?;
+            sweep.reach(range.start);
             let is_large =
                 unpacked >= if in_block[0].kind == Kind::SECTION { BLOCK_LIMIT / 2 } else { OTHER_LIMIT / 2 };
             if is_large
@@ -496,6 +500,14 @@ impl Pack {
             }
         }
         Ok(())
+    }
+
+    /// Lets go of the memory of what was read so far.
+    pub(crate) fn release(&self) {
+        self.object.release();
+        if let Ok(layout) = &self.layout {
+            layout.file.release();
+        }
     }
 
     fn salvaged(&self) -> &Salvaged {

@@ -171,7 +171,8 @@ impl Check<'_> {
             kept.extend(live.map(|(i, place)| (place, i == 0)));
         }
         kept.sort_by_key(|(place, _)| (place.pack, place.entry.block, place.entry.offset));
-        for (place, is_current) in &kept {
+        for (i, (place, is_current)) in kept.iter().enumerate() {
+            self.snapshot.release_after(i);
             let Ok(manifest) = self.snapshot.manifest_at(place) else { continue };
             referred.extend(manifest.sections.iter().map(|section| section.kbid));
             if *is_current {
@@ -262,6 +263,7 @@ impl Check<'_> {
                 self.problems.push(damage_problem(name, 0, None, error.to_string()));
                 return;
             }
+            segment.source().release();
         }
         let different = differences(self.snapshot, index, documents);
         let is_hurt = !different.is_empty() && self.snapshot.is_hurt();
@@ -272,7 +274,8 @@ impl Check<'_> {
     fn links(&mut self, kb: &KnowledgeBase, documents: &[Manifest]) {
         let sources: FxHashSet<&str> =
             documents.iter().filter_map(|m| m.source.as_ref()).map(|source| source.name.as_str()).collect();
-        for manifest in documents {
+        for (i, manifest) in documents.iter().enumerate() {
+            self.snapshot.release_after(i);
             let Some(source) = manifest.source.as_ref().filter(|source| source.modified != 0) else { continue };
             if !matches!(manifest.media_type.as_str(), "text/markdown" | "text/html") {
                 continue;

@@ -272,6 +272,10 @@ impl Object for LocalObject {
             .and_then(|(start, end)| self.0.get(start..end))
             .ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends too early"))
     }
+
+    fn release(&self) {
+        self.0.release();
+    }
 }
 
 #[derive(Debug)]
