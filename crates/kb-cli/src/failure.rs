@@ -139,7 +139,9 @@ fn way_on(error: &StoreError) -> Option<&'static str> {
              use a newer kb to write"
         }
         StoreError::Busy { .. } => "`--wait SECONDS` waits longer; `kb doctor` says who holds the lock",
-        StoreError::ReadOnly => "the folder or the file system does not let this user write",
+        StoreError::ReadOnly | StoreError::NotWritable { .. } => {
+            "the folder or the file system does not let this user write"
+        }
         StoreError::SectionNotFound { .. } => "`kb search WORDS` lists the ids there are",
         StoreError::DocumentNotFound { .. } => "`kb list` shows all documents",
         StoreError::SkillNotFound { .. } => "`kb skill list` shows all skills",

@@ -64,7 +64,7 @@ fn way_on(error: &StoreError) -> Option<&'static str> {
         StoreError::Damaged { .. } => "`check` lists all damage and `rebuild` heals an index",
         StoreError::NoHead { .. } => "`kb rebuild` on the command line finds the documents again",
         StoreError::TooNew { .. } => "update kb",
-        StoreError::ReadOnly => "the folder or the file system cannot be written",
+        StoreError::ReadOnly | StoreError::NotWritable { .. } => "the folder or the file system cannot be written",
         _ => return None,
     })
 }

@@ -1,7 +1,9 @@
 //! Collecting what nothing refers to, and making the index anew.
 //!
-//! **Invariant:** what a current revision or a kept one lists is never collected. A pack with damage is left as it is,
-//! so that what can still be read of it stays; `check` names it.
+//! **Invariant:** what a current revision or a kept one lists is never collected. A damaged pack is replaced only where
+//! all that is wanted of it can be read; else it is left as it is, so that what can still be read stays; `check` names it.
+
+use std::sync::Arc;
 
 use kb_core::{DocId, GcReport, Problem, RebuildReport, SectionId, Severity, UnlearnReport};
 use kb_search::Analyzer;
@@ -10,10 +12,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::commit::{add_totals, index_files, retire, write_segments};
 use crate::error::StoreError;
 use crate::head::{Head, Totals};
-use crate::index::{Index, add_from_store, live_docids};
+use crate::index::{Index, add_from_store};
 use crate::knowledge_base::KnowledgeBase;
+use crate::losses::{absent_sections, broken_reference, difference_problem, differences};
 use crate::manifest::Manifest;
-use crate::pack::{PackRef, PackWriter};
+use crate::pack::{Entry, Pack, PackRef, PackWriter};
 use crate::record::{Key, Kind};
 use crate::request::{Gc, Observer, Progress, Silent};
 use crate::settings::Settings;
@@ -35,7 +38,8 @@ struct Garbage {
 
 impl KnowledgeBase {
     /// Collects what nothing refers to: sections of no kept revision, revisions beyond the number kept, the bytes of
-    /// what was unlearned, and files that no head names. Merges packs and segments.
+    /// what was unlearned, and files that no head names. Merges packs and segments, and so replaces a damaged pack from
+    /// which nothing that is wanted has been lost.
     pub fn gc(&self, request: &Gc, observer: &mut dyn Observer) -> Result<GcReport> {
         self.collect(request.history, None, observer)
     }
@@ -59,7 +63,8 @@ impl KnowledgeBase {
             step(observer, "collecting", 0)?;
             let history = kept_revisions(&*self.storage, &head, history)?;
             let garbage = garbage(&snapshot, history, purge)?;
-            let mut rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty()) && snapshot.missing.is_empty();
+            let mut rewrite = (head.packs.len() > 1 || !garbage.spots.is_empty() || snapshot.is_hurt())
+                && snapshot.missing.is_empty();
             if rewrite {
                 step(observer, "merging packs", 1)?;
                 let merged = merge_packs(&snapshot, &garbage)?;
@@ -113,7 +118,8 @@ impl KnowledgeBase {
 
     /// Makes every index anew from the packs, and counts again what the head says of the documents.
     ///
-    /// Searches go on meanwhile. What cannot be read is left out and named.
+    /// Searches go on meanwhile. What cannot be read is left out and named; so is what a pack held that is gone, and
+    /// with that named the head lists the pack no more: what was in it is taken as lost.
     pub fn rebuild(&self, observer: &mut dyn Observer) -> Result<RebuildReport> {
         let _lock = self.lock()?;
         loop {
@@ -147,7 +153,7 @@ impl KnowledgeBase {
         let (manifests, mut problems) = manifests(snapshot)?;
         let mut lost_packs = snapshot.missing.clone();
         lost_packs.extend(snapshot.packs.iter().filter(|pack| pack.is_lost()).map(|pack| pack.name()));
-        problems.extend(lost_documents(snapshot, &manifests));
+        problems.extend(losses(snapshot, &manifests));
         // The loss is told, and then accepted: a pack of which nothing is left would keep the base from being written.
         head.packs.retain(|pack| !lost_packs.contains(&pack.name()));
         let documents = manifests.len() as u64;
@@ -160,9 +166,10 @@ impl KnowledgeBase {
         let mut done = 0;
         head.generation += 1;
         head.segments = write_segments(snapshot, manifests, head.generation, &mut |builder, manifest| {
-            if !observer.progress(&Progress { phase: "indexing", done, total: Some(documents) }) {
+            if !observer.progress(&Progress { phase: "indexing", done: done as u64, total: Some(documents) }) {
                 return Err(StoreError::Cancelled);
             }
+            snapshot.release_after(done);
             done += 1;
             add_from_store(builder, snapshot, manifest)
         })?;
@@ -255,21 +262,37 @@ fn manifests(snapshot: &Snapshot) -> Result<(Vec<Manifest>, Vec<Problem>)> {
     Ok((manifests, problems))
 }
 
-/// Returns the documents that only the index still knows.
-fn lost_documents(snapshot: &Snapshot, manifests: &[Manifest]) -> Vec<Problem> {
-    let index = snapshot.index.get_or_init(|| Index::open(&*snapshot.storage, &snapshot.head));
-    let known: FxHashSet<&str> = manifests.iter().map(|manifest| manifest.docid.as_str()).collect();
-    let lost = live_docids(index).into_iter().filter(|docid| !known.contains(docid));
-    lost.map(|docid| Problem {
-        kind: "lost-document".to_owned(),
+/// Names the packs that are gone, and what the documents have lost.
+fn losses(snapshot: &Snapshot, manifests: &[Manifest]) -> Vec<Problem> {
+    let gone = snapshot.missing.iter().map(|name| Problem {
+        kind: "checksum-mismatch".to_owned(),
         severity: Severity::Error,
-        file: None,
-        offset: None,
+        file: Some(name.to_string()),
+        offset: Some(0),
         kbid: None,
-        docid: docid.parse().ok(),
-        detail: crate::status::LOST.to_owned(),
-    })
-    .collect()
+        docid: None,
+        detail: "the file is gone; what only it held is lost, and the base goes on without it".to_owned(),
+    });
+    let index = snapshot.index.get_or_init(|| Index::open(&*snapshot.storage, &snapshot.head));
+    let mut problems: Vec<Problem> = gone.collect();
+    if index.problem.is_none() && snapshot.is_hurt() {
+        problems
+            .extend(differences(snapshot, index, manifests).into_iter().map(|found| difference_problem(found, true)));
+    }
+    for manifest in manifests {
+        let absent = absent_sections(snapshot, manifest);
+        problems.extend(absent.into_iter().map(|id| broken_reference(&manifest.docid, id)));
+    }
+    problems
+}
+
+/// Says whether the documents that the index knows, and no others, are there with all their sections. Without an index nothing says so.
+fn is_complete(snapshot: &Snapshot) -> Result<bool> {
+    let index = snapshot.index.get_or_init(|| Index::open(&*snapshot.storage, &snapshot.head));
+    let (manifests, _) = manifests(snapshot)?;
+    Ok(index.problem.is_none()
+        && differences(snapshot, index, &manifests).is_empty()
+        && manifests.iter().all(|manifest| absent_sections(snapshot, manifest).is_empty()))
 }
 
 /// Finds the records that nothing needs. Of a document that lost a section to a purge, the revisions that list it go,
@@ -314,21 +337,35 @@ fn garbage(snapshot: &Snapshot, history: usize, purge: Option<&UnlearnReport>) -
         garbage.spots.extend(group[keep..].iter().map(spot));
     }
     for group in snapshot.groups(Kind::SOURCE) {
-        let record = snapshot.read(&group[0])?;
-        let docid = std::str::from_utf8(&record.payload).ok().and_then(|text| text.parse::<DocId>().ok());
-        let keep = usize::from(docid.is_some_and(|docid| documents.contains(&docid)));
+        let keep = match snapshot.read(&group[0]) {
+            Ok(record) => {
+                let docid = std::str::from_utf8(&record.payload).ok().and_then(|text| text.parse::<DocId>().ok());
+                usize::from(docid.is_some_and(|docid| documents.contains(&docid)))
+            }
+            Err(_) => 1,
+        };
         garbage.spots.extend(group[keep..].iter().map(spot));
     }
     Ok(garbage)
 }
 
-/// Merges all packs into one, or none where nothing is left. `None` where a pack is damaged.
+/// Merges all packs into one, or none where nothing is left. `None` where something wanted cannot be read.
 fn merge_packs(snapshot: &Snapshot, garbage: &Garbage) -> Result<Option<Vec<PackRef>>> {
+    let hurt: Vec<bool> = snapshot.packs.iter().map(|pack| !pack.is_whole()).collect();
+    let is_unknown = |(pack, hurt): (&Arc<Pack>, &bool)| *hurt && !pack.is_accounted_for();
+    if snapshot.packs.iter().zip(&hurt).any(is_unknown) && !is_complete(snapshot)? {
+        return Ok(None);
+    }
     let mut writer = PackWriter::create(&*snapshot.storage)?;
     for (i, pack) in snapshot.packs.iter().enumerate().rev() {
-        let copied = pack.copy_into(&mut writer, &mut |entry| !garbage.spots.contains(&(i, entry.block, entry.offset)));
+        let mut keep = |entry: &Entry| !garbage.spots.contains(&(i, entry.block, entry.offset));
+        let copied = if hurt[i] {
+            pack.rescue_into(&mut writer, &mut keep)
+        } else {
+            pack.copy_into(&mut writer, &mut keep).map(drop)
+        };
         match copied {
-            Ok(_) => {}
+            Ok(()) => {}
             Err(StoreError::Damaged { .. }) => return Ok(None),
             Err(error) => return Err(error),
         }

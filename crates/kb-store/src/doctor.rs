@@ -4,13 +4,19 @@
 
 use std::path::Path;
 
+use kb_core::DocumentKind;
+
 use crate::error::StoreError;
 use crate::head::{FORMAT, Head, HeadError};
 use crate::index::Index;
 use crate::knowledge_base::KnowledgeBase;
+use crate::manifest::Manifest;
+use crate::paged::{FileKind, PagedFile};
+use crate::record::Kind;
 use crate::reports::{DoctorReport, Finding, LockReport};
 use crate::request::Options;
-use crate::storage::Storage;
+use crate::skills::references;
+use crate::storage::{Area, FileName, Storage};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -105,14 +111,38 @@ fn base_findings(kb: &KnowledgeBase, findings: &mut Vec<Finding>) -> Result<()> 
         None => finding("ok", "index", format!("{} segments", index.segments.len()), None),
         Some(problem) => finding("error", "index", problem.to_string(), Some("`kb rebuild` makes it anew")),
     });
+    for segment in snapshot.head.segments.iter().filter(|_| index.problem.is_none()) {
+        let dead = segment.dead.map(|(hash, _)| (FileName { area: Area::Index, hash }, FileKind::Dead));
+        for (name, kind) in [(segment.name(), FileKind::Segment)].into_iter().chain(dead) {
+            let file = PagedFile::open(&*snapshot.storage, name, kind)?;
+            if let Some(damage) = file.and_then(|file| file.verify().into_iter().next()) {
+                let advice = "`kb rebuild` makes it anew";
+                findings.push(finding("error", "index", damage.to_string(), Some(advice)));
+            }
+        }
+    }
     for name in &snapshot.missing {
-        let advice = "restore it from a backup; what it held is lost otherwise";
+        let advice = "restore it from a backup; else `kb rebuild` names what is lost with it and goes on without";
         findings.push(finding("error", "packs", format!("`{name}` is gone"), Some(advice)));
     }
     for pack in snapshot.packs.iter().filter(|pack| !pack.is_whole()) {
         let detail = format!("`{}` is damaged", pack.name());
-        let advice = "`kb check` names what is hit; `kb learn --again` writes it anew from its source";
+        let advice = "`kb check` names what is hit; `kb learn --again` writes lost texts anew from their source, and `kb gc` \
+                      then replaces the pack; `kb gc --history 1` gives up older revisions that cannot be read";
         findings.push(finding("error", "packs", detail, Some(advice)));
+    }
+    if snapshot.head.totals.agents > 0 {
+        snapshot.each_manifest(|agent| {
+            let skills = if agent.kind == DocumentKind::Agent { references(&agent) } else { Vec::new() };
+            let gone = skills.into_iter().filter(|(skill, _)| !snapshot.has(Kind::MANIFEST, &Manifest::key(skill)));
+            findings.extend(gone.map(|(skill, _)| {
+                let detail = format!("`{}` refers to `{skill}`, which is not there", agent.docid);
+                let advice =
+                    "`kb skill learn` brings the skill back, `kb agent create` makes the agent anew without it";
+                finding("warning", "agents", detail, Some(advice))
+            }));
+            Ok(())
+        })?;
     }
     let warned = snapshot.head.totals.with_warnings;
     if warned > 0 {

@@ -84,6 +84,14 @@ pub enum StoreError {
     /// A write through a handle that only reads.
     #[error("the database was opened to read only")]
     ReadOnly,
+    /// The folder or the file system does not let this process write.
+    #[error("the database cannot be written: `{}`", path.display())]
+    NotWritable {
+        /// The file that was to be written.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// No readable section has this id.
     #[error("Section not found: {id}")]
     SectionNotFound {
@@ -187,7 +195,7 @@ impl StoreError {
             Self::NoHead { .. } => "no-head",
             Self::TooNew { .. } => "too-new",
             Self::Busy { .. } => "busy",
-            Self::ReadOnly => "read-only",
+            Self::ReadOnly | Self::NotWritable { .. } => "read-only",
             Self::SectionNotFound { .. }
             | Self::DocumentNotFound { .. }
             | Self::SkillNotFound { .. }

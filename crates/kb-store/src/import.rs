@@ -13,67 +13,27 @@
 //! leaves nothing behind and costs no other, unless the batch is atomic: then nothing of it is done.
 
 use std::io::BufRead;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
-use base64::Engine;
-use kb_core::{DocId, LearnedDocument, MediaType, Outcome, SectionId, SkillArgument};
-use serde::Deserialize;
+use kb_core::{DocId, LearnedDocument, MediaType, Outcome, SectionId};
 
 use crate::commit::Txn;
 use crate::error::{IoContext, StoreError};
 use crate::knowledge_base::KnowledgeBase;
 use crate::learn::{CHUNK_BYTES, CHUNK_DOCUMENTS, stage};
-use crate::prepare::{FileState, Prepared, prepare};
+use crate::prepare::Prepared;
 use crate::reports::{ImportError, ImportLine, ImportReport};
-use crate::request::{ImportOptions, NewAgent, NewSkill, Target, Text, Unlearn};
-use crate::skills::{skill_text, stage_agent, stage_skill};
+use crate::request::{ImportOptions, NewAgent, Target, Unlearn};
+use crate::skills::{stage_agent, stage_skill};
+
+mod line;
+
+use line::parse;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// The longest line, in bytes.
 const MAX_LINE: u64 = 512 << 20;
-
-/// One line, as JSON.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
-enum Line {
-    Learn {
-        content: Option<String>,
-        path: Option<PathBuf>,
-        encoding: Option<String>,
-        docid: Option<DocId>,
-        title: Option<String>,
-        description: Option<String>,
-        r#type: Option<MediaType>,
-        #[serde(default)]
-        tags: Vec<String>,
-        source: Option<String>,
-        #[serde(default)]
-        again: bool,
-    },
-    Unlearn {
-        docid: Option<DocId>,
-        kbid: Option<SectionId>,
-        tag: Option<String>,
-        source: Option<String>,
-    },
-    Skill {
-        name: Option<String>,
-        description: Option<String>,
-        body: Option<String>,
-        #[serde(default)]
-        arguments: Vec<SkillArgument>,
-        content: Option<String>,
-    },
-    Agent {
-        name: String,
-        #[serde(default)]
-        description: String,
-        persona: String,
-        #[serde(default)]
-        skills: Vec<String>,
-    },
-}
 
 /// One line, ready to be staged.
 enum Operation {
@@ -241,72 +201,6 @@ fn read_line(input: &mut dyn BufRead) -> Result<Option<Vec<u8>>> {
         return Err(StoreError::Invalid { field: "input", reason });
     }
     Ok(Some(line))
-}
-
-fn parse(line: &[u8], request: &ImportOptions) -> Result<Operation> {
-    let invalid = |field, reason: String| StoreError::Invalid { field, reason };
-    let text = std::str::from_utf8(line)
-        .map_err(|e| StoreError::NotUtf8 { name: "line".to_owned(), offset: e.valid_up_to() })?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match serde_json::from_str(text).map_err(|e| invalid("line", e.to_string()))? {
-        Line::Learn { content, path, encoding, docid, title, description, r#type, tags, source, again } => {
-            let (content, media_type, source) = match (content, path) {
-                (Some(content), None) => (decode(content, encoding.as_deref())?, r#type, source),
-                (None, Some(path)) => {
-                    let leaves = path.is_absolute() || path.components().any(|part| part == Component::ParentDir);
-                    if leaves && !request.allow_outside {
-                        let reason = format!("`{}` leads out of the folder of the batch", path.display());
-                        return Err(invalid("path", reason));
-                    }
-                    let full = request.root.as_ref().map_or_else(|| path.clone(), |root| root.join(&path));
-                    if !full.is_file() && full.exists() {
-                        return Err(invalid("path", format!("`{}` is not a file", path.display())));
-                    }
-                    let name = path.to_string_lossy().replace('\\', "/");
-                    let media_type = r#type.or_else(|| MediaType::of_file_name(&name));
-                    (std::fs::read(&full).io("read", &full)?, media_type, source.or(Some(name)))
-                }
-                (None, None) => return Err(invalid("content", "`content` or `path` is needed".to_owned())),
-                (Some(_), Some(_)) => {
-                    return Err(invalid("content", "`content` and `path` do not go together".to_owned()));
-                }
-            };
-            let text = Text { content, media_type, title, description, docid, tags, source, again };
-            Ok(Operation::Learn(Box::new(prepare(&text, None, FileState::default())?)))
-        }
-        Line::Unlearn { docid, kbid, tag, source } => Ok(Operation::Unlearn(match (kbid, docid, tag, source) {
-            (Some(kbid), None, None, None) => Target::Section(kbid),
-            (Some(kbid), Some(docid), None, None) => Target::Occurrence(kbid, docid),
-            (None, Some(docid), None, None) => Target::Document(docid),
-            (None, None, Some(tag), None) => Target::Tag(tag),
-            (None, None, None, Some(source)) => Target::Source(source),
-            _ => return Err(invalid("docid", "one of `docid`, `kbid`, `tag` and `source` is needed".to_owned())),
-        })),
-        Line::Skill { content: Some(content), name: None, description: None, body: None, .. } => {
-            Ok(Operation::Skill(kb_core::Skill::parse(&content)?))
-        }
-        Line::Skill { name: Some(name), description, body: Some(body), arguments, content: None } => {
-            let skill = NewSkill { name, description: description.unwrap_or_default(), body, arguments };
-            Ok(Operation::Skill(kb_core::Skill::parse(&skill_text(&skill))?))
-        }
-        Line::Skill { .. } => Err(invalid("name", "`name` and `body` are needed, or `content` alone".to_owned())),
-        Line::Agent { name, description, persona, skills } => {
-            Ok(Operation::Agent(NewAgent { name, description, persona, skills }))
-        }
-    }
-}
-
-fn decode(content: String, encoding: Option<&str>) -> Result<Vec<u8>> {
-    match encoding {
-        None | Some("utf-8" | "utf8") => Ok(content.into_bytes()),
-        Some("base64") => base64::engine::general_purpose::STANDARD
-            .decode(content.as_bytes())
-            .map_err(|e| StoreError::Invalid { field: "content", reason: format!("it is not base64: {e}") }),
-        Some(other) => {
-            let reason = format!("`{other}` is neither `utf-8` nor `base64`");
-            Err(StoreError::Invalid { field: "encoding", reason })
-        }
-    }
 }
 
 fn apply(txn: &mut Txn<'_>, operation: &Operation, dry_run: bool) -> Result<LearnedDocument> {

@@ -27,6 +27,15 @@ pub(crate) enum IndexBytes {
     Memory(Vec<u8>),
 }
 
+impl IndexBytes {
+    /// Lets go of the memory of what was read so far of a file.
+    pub(crate) fn release(&self) {
+        if let Self::File(file) = self {
+            file.release();
+        }
+    }
+}
+
 impl Source for IndexBytes {
     fn len(&self) -> u64 {
         match self {
@@ -148,6 +157,17 @@ pub(crate) fn date_key(manifest: &Manifest) -> DateKey {
     }
 }
 
+/// Returns the places of the sections by which a document is found.
+pub(crate) fn indexed_sections(manifest: &Manifest) -> Vec<usize> {
+    let is_indexed = |i: &usize| matches!(manifest.sections[*i].role, Role::Text | Role::Image);
+    let mut places: Vec<usize> = (0..manifest.sections.len()).filter(is_indexed).collect();
+    if places.is_empty() && !manifest.sections.is_empty() {
+        // Nothing but front matter: it stands for the document, found by title, tags and description.
+        places.push(0);
+    }
+    places
+}
+
 /// Adds a document to a segment. `text_of` gives a section's text by its place.
 pub(crate) fn add_document<'t>(
     builder: &mut SegmentBuilder,
@@ -157,16 +177,9 @@ pub(crate) fn add_document<'t>(
     let front_text = front_text(manifest);
     let first = manifest.first_text();
     let mut texts = Vec::with_capacity(manifest.sections.len());
-    for (i, section) in manifest.sections.iter().enumerate() {
-        if section.role == Role::Text {
-            texts.push((i, text_of(i)?));
-        } else if section.role == Role::Image {
-            texts.push((i, Cow::Borrowed("")));
-        }
-    }
-    if texts.is_empty() && !manifest.sections.is_empty() {
-        // Nothing but front matter: it stands for the document, found by title, tags and description.
-        texts.push((0, Cow::Borrowed("")));
+    for i in indexed_sections(manifest) {
+        let is_text = manifest.sections[i].role == Role::Text;
+        texts.push((i, if is_text { text_of(i)? } else { Cow::Borrowed("") }));
     }
     let paths: Vec<Vec<&str>> = texts.iter().map(|(i, _)| manifest.heading_path(*i)).collect();
     let markup = markup_of(&manifest.media_type);
@@ -207,15 +220,15 @@ fn front_text(manifest: &Manifest) -> String {
     text
 }
 
-/// Returns the docids of the live documents of an index, in order, as often as they are in it.
-pub(crate) fn live_docids(index: &Index) -> Vec<&str> {
-    let mut docids = Vec::new();
+/// Returns the live documents of an index, by docid, each with its segment and its number there.
+pub(crate) fn live_documents(index: &Index) -> Vec<(&str, &Segment<IndexBytes>, u32)> {
+    let mut documents = Vec::new();
     for (segment, dead) in &index.segments {
         let live = (0..segment.documents()).filter(|&o| !dead.as_ref().is_some_and(|dead| dead.contains(o)));
-        docids.extend(live.filter_map(|ordinal| segment.docid(ordinal).ok()));
+        documents.extend(live.filter_map(|ordinal| Some((segment.docid(ordinal).ok()?, &**segment, ordinal))));
     }
-    docids.sort_unstable();
-    docids
+    documents.sort_by_key(|(docid, ..)| *docid);
+    documents
 }
 
 /// Turns an error of the index into one of the store.

@@ -88,7 +88,8 @@ impl KnowledgeBase {
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
             Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => {
-                return Err(StoreError::CannotCreate { path: dir.to_owned(), reason: "is a file" });
+                let reason = if dir.symlink_metadata().is_ok() { "is a file" } else { "would lie in a file" };
+                return Err(StoreError::CannotCreate { path: dir.to_owned(), reason });
             }
             Err(e) => return Err(e).io("read", dir),
         }

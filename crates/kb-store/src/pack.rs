@@ -409,7 +409,9 @@ impl Pack {
         let mut by_block: Vec<Entry> = self.from((Kind(0), [0; 16])).collect();
         by_block.sort_by_key(|entry| (entry.block, entry.offset));
         let mut pages = layout.file.verify();
+        let mut sweep = layout.file.sweep();
         for entries in by_block.chunk_by(|a, b| a.block == b.block) {
+            sweep.reach(layout.block(entries[0].block).map_or(0, |(range, _)| range.start));
             let block = self.block(entries[0].block);
             let lost: Vec<Entry> = entries.iter().filter(|e| self.record_in(e, &block).is_err()).copied().collect();
             match block {
@@ -426,6 +428,12 @@ impl Pack {
         }
         problems.extend(pages.into_iter().map(|damage| (damage, Vec::new())));
         problems
+    }
+
+    /// Says whether all that the pack ever held is known, be it readable or not.
+    pub(crate) fn is_accounted_for(&self) -> bool {
+        let is_listed = |layout: &Layout| (0..layout.entries).all(|i| layout.entry(i).is_ok());
+        self.layout.as_ref().is_ok_and(is_listed) || self.salvaged().is_accounted_for
     }
 
     /// Says whether every byte is as it was written.
@@ -448,6 +456,7 @@ impl Pack {
         }
         entries.sort_by_key(|entry| (entry.block, entry.offset));
         let mut dropped = 0;
+        let mut sweep = layout.file.sweep();
         for in_block in entries.chunk_by(|a, b| a.block == b.block) {
             let kept: Vec<Entry> = in_block.iter().filter(|entry| keep(entry)).copied().collect();
             dropped += (in_block.len() - kept.len()) as u64;
@@ -455,6 +464,7 @@ impl Pack {
                 continue;
             }
             let (range, unpacked) = layout.block(in_block[0].block)?;
+            sweep.reach(range.start);
             let is_large =
                 unpacked >= if in_block[0].kind == Kind::SECTION { BLOCK_LIMIT / 2 } else { OTHER_LIMIT / 2 };
             if is_large
@@ -471,6 +481,33 @@ impl Pack {
             }
         }
         Ok(dropped)
+    }
+
+    /// As [`Pack::copy_into`], record by record, out of a pack that is damaged.
+    ///
+    /// Fails without harm at the first wanted record that cannot be read.
+    pub(crate) fn rescue_into(
+        &self,
+        writer: &mut PackWriter,
+        keep: &mut dyn FnMut(&Entry) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut entries: Vec<Entry> = self.from((Kind(0), [0; 16])).filter(keep).collect();
+        entries.sort_by_key(|entry| (entry.block, entry.offset));
+        for in_block in entries.chunk_by(|a, b| a.block == b.block) {
+            let block = self.block(in_block[0].block);
+            for entry in in_block {
+                writer.add(&self.record_in(entry, &block)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of the memory of what was read so far.
+    pub(crate) fn release(&self) {
+        self.object.release();
+        if let Ok(layout) = &self.layout {
+            layout.file.release();
+        }
     }
 
     fn salvaged(&self) -> &Salvaged {

@@ -25,6 +25,8 @@ pub(crate) const PAGE: u64 = 1024;
 /// Bytes of page checksums that one checksum covers in turn.
 const TABLE: u64 = 4096;
 const FOOTER: u64 = 48;
+/// Bytes after which those who read or write files from end to end let go of the memory of what is behind them.
+pub(crate) const STRETCH: u64 = 8 << 20;
 const MAGIC: [u8; 8] = *b"kbpaged\x01";
 
 /// What a file is for.
@@ -239,8 +241,23 @@ impl PagedFile {
 
     /// Verifies every page and returns what is wrong.
     pub(crate) fn verify(&self) -> Vec<Damage> {
+        let mut sweep = self.sweep();
         let pages = self.len.div_ceil(PAGE);
-        (0..pages).filter_map(|page| self.verify_page(page).err()).collect()
+        let verify = |page| {
+            sweep.reach(page * PAGE);
+            self.verify_page(page).err()
+        };
+        (0..pages).filter_map(verify).collect()
+    }
+
+    /// Begins to read the file from end to end.
+    pub(crate) const fn sweep(&self) -> Sweep<'_> {
+        Sweep { file: self, released: 0 }
+    }
+
+    /// Lets go of the memory of what was read so far.
+    pub(crate) fn release(&self) {
+        self.object.release();
     }
 
     pub(crate) fn damage(&self, offset: u64, detail: impl Into<String>) -> Damage {
@@ -277,6 +294,28 @@ impl PagedFile {
 
     fn set_verified(&self, bit: u64) {
         self.verified[(bit / 64) as usize].fetch_or(1 << (bit % 64), Ordering::Relaxed);
+    }
+}
+
+/// Reads of a file from end to end, which keep no more than a stretch of it in memory.
+pub(crate) struct Sweep<'f> {
+    file: &'f PagedFile,
+    released: u64,
+}
+
+impl Sweep<'_> {
+    /// Says how far the reading has come.
+    pub(crate) fn reach(&mut self, offset: u64) {
+        if offset.saturating_sub(self.released) >= STRETCH {
+            self.file.release();
+            self.released = offset;
+        }
+    }
+}
+
+impl Drop for Sweep<'_> {
+    fn drop(&mut self) {
+        self.file.release();
     }
 }
 
@@ -344,6 +383,22 @@ mod tests {
                 assert_eq!(offset, at as u64 / PAGE * PAGE);
             }
         }
+    }
+
+    #[test]
+    fn what_was_let_go_of_can_be_read_again() {
+        let payload: Vec<u8> = (0..2 * STRETCH as u32 / 4 + 99).flat_map(|i| (i * 31).to_le_bytes()).collect();
+        let dir = tempfile::tempdir().expect("a folder for the test");
+        let storage = LocalStorage::new(Disk, dir.path().join("kb"));
+        storage.create_directories().expect("the folder is writable");
+        let mut writer = PagedWriter::create(&storage, Area::Packs, FileKind::Pack, 1).expect("created");
+        writer.write_all(&payload).expect("written");
+        let (name, _) = writer.finish(false).expect("finished");
+        let file = PagedFile::open(&storage, name, FileKind::Pack).expect("readable").expect("it is there");
+        let before = file.read(0..file.len()).expect("whole");
+        file.release();
+        assert_eq!(file.verify(), []);
+        assert!(before == payload && file.read(0..file.len()).expect("whole") == payload);
     }
 
     #[test]

@@ -84,9 +84,9 @@ pub struct ImportOptions {
     pub atomic: bool,
     /// Say what would be done and write nothing.
     pub dry_run: bool,
-    /// Where relative `path`s begin.
+    /// The folder where relative `path`s begin and which none may leave; without one no `path` is taken.
     pub root: Option<PathBuf>,
-    /// Take absolute `path`s too, and those with `..`.
+    /// Take `path`s that lead out of the root too: the lines are trusted.
     pub allow_outside: bool,
 }
 

@@ -60,7 +60,8 @@ impl Snapshot {
         let (mut single, several): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| group.len() == 1);
         // Most documents have one revision; those are read in the order in which they lie.
         single.sort_by_key(|group| (group[0].pack, group[0].entry.block, group[0].entry.offset));
-        for group in single.iter().chain(&several) {
+        for (i, group) in single.iter().chain(&several).enumerate() {
+            self.release_after(i);
             let mut walk = Walk::default();
             for place in group {
                 // A pack with a manifest that cannot be read is not merged, so what that one lists stays as well.

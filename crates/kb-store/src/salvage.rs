@@ -25,6 +25,8 @@ pub(crate) struct Salvaged {
     pub(crate) generations: (u64, u64),
     /// Unverified.
     pub(crate) replaces: Vec<[u8; 16]>,
+    /// The pack's own account of what was in it was found, and every block that it speaks of.
+    pub(crate) is_accounted_for: bool,
 }
 
 impl Salvaged {
@@ -37,7 +39,8 @@ impl Salvaged {
         let mut claimed = claims.as_ref().map(|claims| claims.entries(object)).unwrap_or_default();
         claimed.sort_by_key(|entry| (entry.block, entry.offset));
         let blocks = find_blocks(object, claims.as_ref());
-        let mut found = Self { blocks, ..Self::default() };
+        let is_accounted_for = claims.is_some() && claimed.iter().all(|entry| (entry.block as usize) < blocks.len());
+        let mut found = Self { blocks, is_accounted_for, ..Self::default() };
         let mut generations = None;
         for (number, range) in found.blocks.iter().enumerate() {
             let number = number as u32;

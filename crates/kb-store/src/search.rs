@@ -173,7 +173,7 @@ fn staleness(manifest: &Manifest, base: &Path) -> Option<String> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Some("gone".to_owned()),
         Err(_) => return None,
     };
-    if metadata.len() != source.len {
+    if !metadata.is_file() || metadata.len() != source.len {
         return Some("changed".to_owned());
     }
     if crate::walk::modified(&metadata) == source.modified || metadata.len() > MAX_SOURCE_CHECK {

@@ -26,6 +26,8 @@ pub(crate) struct BlockCache {
 }
 
 const CACHED_BLOCKS: usize = 48;
+/// Documents after which a walk over all of them lets go of the memory of what it read.
+const RELEASED: usize = 4096;
 
 impl BlockCache {
     pub(crate) fn len(&self) -> usize {
@@ -217,6 +219,19 @@ impl Snapshot {
             pack.from((Kind::SECTION, from)).take_while(|e| e.kind == Kind::SECTION && e.key[..8] == key[..8])
         });
         self.missing.is_empty() && alike.all(|entry| entry.key == key)
+    }
+
+    /// Lets go of the memory of what was read of the packs, now and then. A walk over all documents says for each how
+    /// many came before it.
+    pub(crate) fn release_after(&self, documents: usize) {
+        if documents.is_multiple_of(RELEASED) {
+            self.packs.iter().for_each(|pack| pack.release());
+        }
+    }
+
+    /// Says whether a pack is gone or damaged. Reads every byte of the packs.
+    pub(crate) fn is_hurt(&self) -> bool {
+        !self.missing.is_empty() || self.packs.iter().any(|pack| !pack.is_whole())
     }
 
     /// Nothing was found: true if every pack could be looked into.

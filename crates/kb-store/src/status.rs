@@ -2,23 +2,27 @@
 //!
 //! **Invariant:** `check` reads every byte that the head names; what it does not complain of can be read.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use kb_core::{
     CacheStatus, CheckReport, DocId, DocumentKind, IndexStatus, Link, MediaType, Problem, SectionId, Severity, Status,
     links,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use crate::error::StoreError;
 use crate::head::FORMAT;
-use crate::index::{Index, IndexProblem, live_docids};
+use crate::index::{Index, IndexProblem};
 use crate::knowledge_base::KnowledgeBase;
+use crate::losses::{absent_sections, broken_reference, difference_problem, differences};
 use crate::manifest::Manifest;
-use crate::pack::Entry;
+use crate::pack::{Entry, Pack};
 use crate::paged::{Damage, FileKind, PagedFile};
 use crate::record::{Key, Kind};
-use crate::request::{Observer, Progress};
+use crate::request::{Observer, Options, Progress};
 use crate::snapshot::Snapshot;
-use crate::storage::{Area, FileName};
+use crate::storage::{Area, Disk, FileName, LocalStorage};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -78,6 +82,13 @@ impl KnowledgeBase {
         })
     }
 
+    /// Verifies the database in a directory as [`KnowledgeBase::check`] does, and one without a readable head too, which
+    /// does not open.
+    pub fn check_at(dir: impl AsRef<Path>, options: Options, observer: &mut dyn Observer) -> Result<CheckReport> {
+        let storage = Arc::new(LocalStorage::new(Disk, dir.as_ref()));
+        Self::over(storage, options, true).check(observer)
+    }
+
     /// Verifies every byte and every reference of the base as it is now.
     pub fn check(&self, observer: &mut dyn Observer) -> Result<CheckReport> {
         let snapshot = match self.snapshot() {
@@ -98,7 +109,7 @@ impl KnowledgeBase {
             check.bytes += pack.len();
             for (damage, entries) in pack.verify() {
                 lost.extend(entries.iter().map(|entry| (entry.kind, entry.key)));
-                check.pack_damage(&damage, &entries, pack.has_directory());
+                check.pack_damage(&damage, &entries, pack);
             }
         }
         for name in &snapshot.missing {
@@ -119,9 +130,6 @@ impl KnowledgeBase {
     }
 }
 
-/// What is said of a document that only the index still knows.
-pub(crate) const LOST: &str = "the document is lost with the pack that held it; learn it again from its source";
-
 struct Check<'s> {
     snapshot: &'s Snapshot,
     problems: Vec<Problem>,
@@ -130,10 +138,10 @@ struct Check<'s> {
 }
 
 impl Check<'_> {
-    fn pack_damage(&mut self, damage: &Damage, lost: &[Entry], readable: bool) {
+    fn pack_damage(&mut self, damage: &Damage, lost: &[Entry], pack: &Pack) {
         let file = damage.file.to_string();
         if lost.is_empty() {
-            let rest = if readable {
+            let rest = if pack.is_accounted_for() {
                 "nothing that it holds is lost"
             } else {
                 "what its blocks still hold is used, the rest is lost"
@@ -163,17 +171,14 @@ impl Check<'_> {
             kept.extend(live.map(|(i, place)| (place, i == 0)));
         }
         kept.sort_by_key(|(place, _)| (place.pack, place.entry.block, place.entry.offset));
-        for (place, is_current) in &kept {
+        for (i, (place, is_current)) in kept.iter().enumerate() {
+            self.snapshot.release_after(i);
             let Ok(manifest) = self.snapshot.manifest_at(place) else { continue };
             referred.extend(manifest.sections.iter().map(|section| section.kbid));
             if *is_current {
-                for section in &manifest.sections {
-                    let key = section.kbid.to_bytes();
-                    if !self.snapshot.has(Kind::SECTION, &key) && !lost.contains(&(Kind::SECTION, key)) {
-                        let detail = "the document lists a section that is not in the base".to_owned();
-                        self.problem("broken-reference", Severity::Error, Some(section.kbid), &manifest.docid, detail);
-                    }
-                }
+                let mut absent = absent_sections(self.snapshot, &manifest);
+                absent.retain(|id| !lost.contains(&(Kind::SECTION, id.to_bytes())));
+                self.problems.extend(absent.into_iter().map(|id| broken_reference(&manifest.docid, id)));
                 documents.push(manifest);
             }
         }
@@ -252,40 +257,25 @@ impl Check<'_> {
     }
 
     fn compare(&mut self, index: &Index, documents: &[Manifest]) {
-        let mut indexed: FxHashMap<&str, u32> = FxHashMap::default();
         for (i, (segment, _)) in index.segments.iter().enumerate() {
             let name = self.snapshot.head.segments[i].name().to_string();
             if let Err(error) = segment.check() {
                 self.problems.push(damage_problem(name, 0, None, error.to_string()));
                 return;
             }
+            segment.source().release();
         }
-        for docid in live_docids(index) {
-            *indexed.entry(docid).or_default() += 1;
-        }
-        for manifest in documents {
-            if indexed.remove(manifest.docid.as_str()) != Some(1) {
-                let detail = "the index does not hold the document exactly once; `rebuild` makes it anew".to_owned();
-                self.problem("index-mismatch", Severity::Error, None, &manifest.docid, detail);
-            }
-        }
-        let packs_are_whole =
-            self.snapshot.missing.is_empty() && self.snapshot.packs.iter().all(|pack| pack.is_whole());
-        for docid in indexed.keys().filter_map(|docid| docid.parse::<DocId>().ok()) {
-            if packs_are_whole {
-                let detail = "the index holds a document that is not there; `rebuild` makes it anew".to_owned();
-                self.problem("index-mismatch", Severity::Error, None, &docid, detail);
-            } else {
-                self.problem("lost-document", Severity::Error, None, &docid, LOST.to_owned());
-            }
-        }
+        let different = differences(self.snapshot, index, documents);
+        let is_hurt = !different.is_empty() && self.snapshot.is_hurt();
+        self.problems.extend(different.into_iter().map(|found| difference_problem(found, is_hurt)));
     }
 
     /// Looks for relative links to files that are neither learned nor there.
     fn links(&mut self, kb: &KnowledgeBase, documents: &[Manifest]) {
         let sources: FxHashSet<&str> =
             documents.iter().filter_map(|m| m.source.as_ref()).map(|source| source.name.as_str()).collect();
-        for manifest in documents {
+        for (i, manifest) in documents.iter().enumerate() {
+            self.snapshot.release_after(i);
             let Some(source) = manifest.source.as_ref().filter(|source| source.modified != 0) else { continue };
             if !matches!(manifest.media_type.as_str(), "text/markdown" | "text/html") {
                 continue;

@@ -18,13 +18,12 @@ use crate::manifest::Manifest;
 use crate::prepare::{FileState, Prepared, prepare};
 use crate::request::{LearnPaths, Observer, Target, Text, Unlearn};
 use crate::snapshot::Snapshot;
+use crate::source_file;
 use crate::stat_cache::{Known, Stamp, StatCache};
 use crate::unlearn::is_from;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// A file larger than this is refused, not read.
-const MAX_FILE: u64 = crate::pack::MAX_RECORD as u64;
 /// A prune that would take this many documents and more than half of a folder is refused.
 const MANY: usize = 5;
 
@@ -147,11 +146,7 @@ impl KnowledgeBase {
             let reason = format!("the name `{}` is not UTF-8", name.as_os_str().as_encoded_bytes().escape_ascii());
             return Err(StoreError::Invalid { field: "path", reason });
         }
-        let metadata = std::fs::metadata(&file.path).io("read", &file.path)?;
-        if metadata.len() > MAX_FILE {
-            let reason = format!("`{}` is larger than {} MiB", file.source, MAX_FILE >> 20);
-            return Err(StoreError::Invalid { field: "content", reason });
-        }
+        let metadata = source_file::look(&file.path, &file.source)?;
         let stamp = Stamp::of(&metadata);
         if !request.again
             && let Some(known) = cache.unchanged(&file.source, &stamp)
@@ -260,7 +255,9 @@ fn walk(
             Ok(entry) => entry,
             Err(error) => {
                 let path = path_of(&error).unwrap_or_else(|| root.to_owned());
-                let source = error.into_io_error().unwrap_or_else(|| std::io::ErrorKind::Other.into());
+                // The error of the walk says the path and the cause once more: its kind is what is new.
+                let kind = error.io_error().map_or(std::io::ErrorKind::Other, std::io::Error::kind);
+                let source = kind.into();
                 let name = source_name(&path, base);
                 unreadable(name, StoreError::Io { op: "read", path, source });
                 continue;
@@ -317,8 +314,7 @@ fn chunks(found: &[Found]) -> impl Iterator<Item = &[Found]> {
 }
 
 fn prepare_file(file: &Found, request: &LearnPaths, _stamp: &Stamp) -> Result<Prepared> {
-    let metadata = std::fs::metadata(&file.path).io("read", &file.path)?;
-    let content = std::fs::read(&file.path).io("read", &file.path)?;
+    let (content, metadata) = source_file::read(&file.path, &file.source)?;
     let text = Text {
         content,
         media_type: file.media_type.clone(),

@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 
 use kb_core::{CheckReport, Problem, Severity};
+use kb_store::KnowledgeBase;
 
 use super::Context;
 use crate::failure::{Exit, Failure};
@@ -18,8 +19,8 @@ use crate::output::{Output, count, printable, size};
 pub(crate) struct Args {}
 
 pub(crate) fn run(_args: &Args, context: &mut Context) -> Result<Exit, Failure> {
-    let base = context.databases.open_to_read()?;
-    let report = base.check(&mut context.progress())?;
+    let databases = &context.databases;
+    let report = KnowledgeBase::check_at(databases.find()?, databases.options(), &mut context.progress())?;
     context.output.result(&report, |out| write_text(&report, out))?;
     Ok(if report.ok { Exit::Done } else { Exit::Failed })
 }

@@ -16,7 +16,7 @@ use crate::output::{count, size};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Revisions to keep of each document, this once; else the database's setting
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     history: Option<u32>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     dry_run: bool,
     /// Take files from anywhere
     ///
-    /// Else a `path` that is absolute or has `..` in it is refused: a batch may come from somebody else.
+    /// Else a `path` that leads out of that folder, be it through a link, is refused: a batch may come from somebody else.
     #[arg(long)]
     allow_outside: bool,
 }

@@ -56,6 +56,25 @@ fn damage_is_found_and_is_a_failure() {
 }
 
 #[test]
+fn a_damaged_or_missing_head_is_damage_that_check_names() {
+    let kb = Kb::new();
+    kb.learn("guide", "# Guide\n");
+    let head = kb.path(".kbdb/head");
+    let sound = std::fs::read(&head).expect("a head");
+    for bytes in [Some([&sound[..40], b"~", &sound[41..]].concat()), None] {
+        match bytes {
+            Some(bytes) => std::fs::write(&head, bytes).expect("damaged"),
+            None => std::fs::remove_file(&head).expect("there was one"),
+        }
+        let report = kb.run(["check", "--json"]).expect_exit(1).json();
+        assert_eq!((&report["ok"], &report["problems"][0]["file"]), (&false.into(), &"head".into()), "{report}");
+        kb.run(["rebuild"]).expect_exit(0);
+        kb.run(["check"]).expect_exit(0);
+        assert_eq!(kb.run(["content", "guide"]).expect_exit(0).stdout, b"# Guide\n");
+    }
+}
+
+#[test]
 fn a_reference_that_leads_nowhere_is_not_called_damage() {
     let kb = Kb::new();
     kb.run(["skill", "learn", "--name", "Sum", "--description", "Sums", "--body", "Sum.\n"]).expect_exit(0);

@@ -183,6 +183,20 @@ impl<S: Source> Segment<S> {
         self.entry(Part::Kbids, section).map(u64::from_le_bytes)
     }
 
+    /// Says whether the sections of a document are these, in order; the first 64 bits of their kbids are compared.
+    pub fn consists_of(&self, ordinal: u32, kbids: &[SectionId]) -> Result<bool, SegmentError> {
+        let sections = self.sections_of(ordinal)?;
+        if sections.len() != kbids.len() {
+            return Ok(false);
+        }
+        for (section, kbid) in sections.zip(kbids) {
+            if self.kbid_prefix(section)? != kbid_prefix(*kbid) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Reads the whole segment and checks that it is well formed.
     pub fn check(&self) -> Result<(), SegmentError> {
         let malformed = |what| Err(SegmentError::Malformed(what));

@@ -3,7 +3,7 @@
 //! **Invariant:** what a head names together holds every current document exactly once. Index files are not synced: they
 //! can be made again from the packs.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use kb_search::{Analyzer, Dead, LiveSegment, Segment, SegmentBuilder, SegmentStats, merge};
@@ -13,7 +13,7 @@ use crate::error::StoreError;
 use crate::head::{FORMAT, Head, SegmentRef};
 use crate::index::{Index, IndexBytes, add_document, add_from_store, analyzer, index_error, stored_text};
 use crate::manifest::Manifest;
-use crate::paged::{FileKind, PagedWriter};
+use crate::paged::{FileKind, PagedWriter, STRETCH};
 use crate::record::Kind;
 use crate::snapshot::Snapshot;
 use crate::storage::{Area, FileName, Storage};
@@ -219,12 +219,35 @@ pub(crate) fn write_segments(
 /// Merges all segments of an index into one, without the dead; none where nothing is alive.
 pub(crate) fn merge_segments(storage: &dyn Storage, index: &Index, generation: u64) -> Result<Vec<SegmentRef>> {
     let inputs: Vec<_> = index.segments.iter().map(|(segment, dead)| (&**segment, dead.as_deref())).collect();
-    let mut writer = PagedWriter::create(storage, Area::Index, FileKind::Segment, FORMAT)?;
+    let out = PagedWriter::create(storage, Area::Index, FileKind::Segment, FORMAT)?;
+    let mut writer = MergeWriter { out, inputs: &index.segments, released: 0 };
     let stats = merge(&inputs, &mut writer).map_err(index_error)?;
     if stats.documents == 0 {
         return Ok(Vec::new());
     }
-    Ok(vec![finish_segment(writer, stats, (0, generation))?])
+    Ok(vec![finish_segment(writer.out, stats, (0, generation))?])
+}
+
+/// Writes a merged segment. A merge goes through all of its inputs once: each stretch that is written lets go of the
+/// memory of what was read for it.
+struct MergeWriter<'i> {
+    out: PagedWriter,
+    inputs: &'i [LiveSegment<IndexBytes>],
+    released: u64,
+}
+
+impl Write for MergeWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.out.len() - self.released >= STRETCH {
+            self.inputs.iter().for_each(|(segment, _)| segment.source().release());
+            self.released = self.out.len();
+        }
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 fn finish_segment(writer: PagedWriter, stats: SegmentStats, generations: (u64, u64)) -> Result<SegmentRef> {

@@ -100,7 +100,7 @@ impl<F: Fs> LocalStorage<F> {
         let path = self.root.join(name);
         self.refuse_link(&path)?;
         match self.fs.read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
             other => other.io("read", &path).map(Some),
         }
     }
@@ -154,6 +154,7 @@ impl<F: Fs> Storage for LocalStorage<F> {
 
     fn open(&self, name: FileName) -> Result<Option<Arc<dyn Object>>, StoreError> {
         let path = self.path(name);
+        self.refuse_link(&path)?;
         match self.fs.open(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             other => Ok(Some(Arc::new(LocalObject(other.io("open", &path)?)))),
@@ -228,7 +229,7 @@ impl<F: Fs> Storage for LocalStorage<F> {
         let note = format!("{}\t{}\t{command}\n", holder.pid, holder.since);
         let started = std::time::Instant::now();
         for attempt in 0.. {
-            if let Some(lock) = self.fs.try_lock(&path, &note).io("lock", &path)? {
+            if let Some(lock) = self.fs.try_lock(&path, &note).map_err(|source| not_locked(&path, source))? {
                 return Ok(Box::new(LocalLock(lock)));
             }
             if started.elapsed() >= wait {
@@ -247,6 +248,14 @@ impl<F: Fs> Storage for LocalStorage<F> {
     }
 }
 
+fn not_locked(path: &Path, source: io::Error) -> StoreError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StoreError::NotWritable { path, source },
+        _ => StoreError::Io { op: "lock", path, source },
+    }
+}
+
 #[derive(Debug)]
 struct LocalObject(Bytes);
 
@@ -262,6 +271,10 @@ impl Object for LocalObject {
             .zip(end)
             .and_then(|(start, end)| self.0.get(start..end))
             .ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends too early"))
+    }
+
+    fn release(&self) {
+        self.0.release();
     }
 }
 

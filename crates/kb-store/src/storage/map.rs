@@ -30,6 +30,18 @@ impl Bytes {
         let map = unsafe { memmap2::Mmap::map(file)? };
         Ok(Self::Mapped(map))
     }
+
+    /// Lets go of the memory of what was read so far; the system reads it again when it is next touched.
+    pub(super) fn release(&self) {
+        #[cfg(unix)]
+        if let Self::Mapped(map) = self {
+            #[expect(unsafe_code, reason = "see the module: only immutable files are mapped")]
+            // SAFETY: nobody writes into the map or the file, so what is dropped comes back as it was.
+            let released = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+            // Where the system does not take the advice, the memory stays in use until it wants it back.
+            drop(released);
+        }
+    }
 }
 
 impl Deref for Bytes {

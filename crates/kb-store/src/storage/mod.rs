@@ -74,6 +74,10 @@ pub trait Object: Send + Sync + fmt::Debug {
 
     /// Returns these bytes; an error where they lie beyond the end or cannot be had.
     fn bytes(&self, range: Range<u64>) -> io::Result<&[u8]>;
+
+    /// Says that what was read so far is not needed for now: who reads a large file from end to end need not hold all
+    /// of it in memory. It can be read again.
+    fn release(&self) {}
 }
 
 /// A file being written, without a name until it is whole.

@@ -133,10 +133,10 @@ fn a_bad_line_is_reported_and_the_rest_is_done() {
             json!({"op": "unlearn", "docid": "nobody"}),
             json!({"op": "unlearn", "tag": "nobody"}),
             json!({"op": "agent", "name": "x", "persona": "y", "skills": ["nobody"]}),
-            json!({"op": "learn", "path": "nowhere/at/all.md"}),
+            json!({"op": "learn", "path": "nowhere.md"}),
         ]),
     );
-    assert_eq!(brief(&lines), [(1, "not-found"), (2, "not-found"), (3, "not-found"), (4, "io")]);
+    assert_eq!(brief(&lines), [(1, "not-found"), (2, "not-found"), (3, "not-found"), (4, "invalid")]);
     let mut bytes = b"{\"op\":\"learn\",\"content\":\"".to_vec();
     bytes.extend_from_slice(b"\xff\"}\n{\"op\":\"learn\",\"docid\":\"c\",\"content\":\"# C\"}\n");
     let (_, lines) = import(&base, bytes);
@@ -360,19 +360,49 @@ fn what_is_exported_and_imported_is_an_equal_base() {
 }
 
 #[test]
-fn a_batch_takes_no_file_from_outside_its_folder_unless_it_may() {
+fn a_path_that_leads_out_of_the_root_is_refused_unless_it_is_allowed() {
     let base = Base::new();
-    base.write("secret.md", "# Secret\n");
-    base.write("batch/own.md", "# Own\n");
-    let root = Some(base.folder().join("batch"));
-    let absolute = base.folder().join("secret.md");
-    let input = format!(
-        "{{\"op\":\"learn\",\"path\":\"own.md\"}}\n{{\"op\":\"learn\",\"path\":\"../secret.md\"}}\n{}\n",
-        serde_json::json!({"op": "learn", "path": absolute})
-    );
-    let (report, _) = import_with(&base, &input, &ImportOptions { root: root.clone(), ..ImportOptions::default() });
-    let report = report.expect("lines that fail are reported");
-    assert_eq!((report.done, report.failed), (1, 2));
-    let may = ImportOptions { root, allow_outside: true, ..ImportOptions::default() };
-    assert_eq!(import_with(&base, &input, &may).0.expect("all may").failed, 0);
+    base.write("batch/in.md", "# In\n");
+    base.write("batch/sub/x.md", "# X\n");
+    let outside = base.write("secret.md", "# Secret\n");
+    let paths =
+        [outside.to_str().expect("UTF-8"), "../secret.md", "sub/../../secret.md", "none.md", "sub", "sub/../in.md"];
+    let input = joined(&paths.map(|path| json!({"op": "learn", "path": path})));
+    let request = ImportOptions { root: Some(base.folder().join("batch")), ..ImportOptions::default() };
+    let (_, lines) = import_with(&base, input.clone(), &request);
+    let codes: Vec<&str> = brief(&lines).into_iter().map(|(_, code)| code).collect();
+    assert_eq!(codes, ["invalid", "invalid", "invalid", "io", "invalid", "added"]);
+    let (_, lines) = import_with(&base, input, &ImportOptions { allow_outside: true, ..request });
+    let codes: Vec<&str> = brief(&lines).into_iter().map(|(_, code)| code).collect();
+    assert_eq!(codes, ["added", "added", "added", "io", "invalid", "unchanged"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_the_root_does_not_lead_a_path_out_of_it() {
+    let base = Base::new();
+    base.write("batch/in.md", "# In\n");
+    let outside = base.write("secret.md", "# Secret\n");
+    std::os::unix::fs::symlink(outside, base.folder().join("batch/link.md")).expect("a link");
+    let input = joined(&[json!({"op": "learn", "path": "link.md"})]);
+    let request = ImportOptions { root: Some(base.folder().join("batch")), ..ImportOptions::default() };
+    let (_, lines) = import_with(&base, input, &request);
+    assert_eq!(brief(&lines), [(1, "invalid")]);
+}
+
+#[test]
+fn a_line_that_is_no_operation_is_told_why_in_a_sentence() {
+    let base = Base::new();
+    for (line, message) in [
+        ("null", "`line`: it is not a JSON object like `{\"op\": \"learn\", …}`"),
+        ("not json", "`line`: it is not JSON: expected ident at line 1 column 2"),
+        ("{}", "`op`: it is missing; it is one of `learn`, `unlearn`, `skill` and `agent`"),
+        (r#"{"op": 5}"#, "`op`: it is not a text"),
+        (r#"{"op": "learn", "content": 5}"#, "`content`: it is not a text"),
+        (r#"{"op": "learn", "content": "x", "tags": "a"}"#, "`tags`: it is not a list of texts"),
+        (r#"{"op": "learn", "content": "x", "again": 1}"#, "`again`: it is neither `true` nor `false`"),
+    ] {
+        let (_, lines) = import(&base, line);
+        assert_eq!(lines[0].error.as_ref().expect("it failed").message, message);
+    }
 }

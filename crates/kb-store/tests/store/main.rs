@@ -9,11 +9,14 @@ mod damage;
 mod documents;
 #[cfg(unix)]
 mod folders;
+#[cfg(unix)]
+mod foreign;
 mod fuzzing;
 mod golden;
 mod history;
 mod hostile;
 mod importing;
+mod losses;
 mod model;
 mod refusals;
 mod searching;
