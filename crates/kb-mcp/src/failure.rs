@@ -28,6 +28,11 @@ impl Failure {
         Self { code, message: message.into(), retryable: false, near: Vec::new() }
     }
 
+    /// Returns the failure of a report that cannot be written as JSON.
+    pub(crate) fn unshown(error: &serde_json::Error) -> Self {
+        Self::new("internal", format!("the result cannot be shown: {error}"))
+    }
+
     /// Returns the failure of an argument.
     pub(crate) fn argument(name: &str, reason: impl AsRef<str>) -> Self {
         Self::new("invalid", format!("`{name}`: {}", reason.as_ref()))
