@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::reply::Report;
 
 /// Text that is read where there is no index: an agent waits for the answer, and the index is made anew meanwhile.
-const SCAN_BYTES: u64 = 4 << 20;
+const SCAN_BYTES: u64 = 2 << 20;
 
 const MODES: &[&str] = &["auto", "all", "any", "phrase", "prefix", "fuzzy"];
 
