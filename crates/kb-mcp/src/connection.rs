@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use crate::call::{Era, Ticket};
 use crate::outbox::Outbox;
-use crate::protocol::{LOG_LEVELS, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN_VERSION, frame};
+use crate::protocol::{LOG_LEVELS, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN_VERSION};
+use crate::reply::Reply;
 use crate::server::{GLANCE, Server};
 use crate::wire::{Incoming, Params, RpcError, UNSUPPORTED_VERSION, notification};
 
@@ -182,5 +183,5 @@ impl Connection {
 
 /// Answers a request at once.
 pub(crate) fn reply(out: &Outbox, id: &Value, method: &str, era: &Era, outcome: Result<Value, RpcError>) {
-    out.answer(id, outcome.map(|result| frame(result, method, era)));
+    out.answer(id, outcome.map(|result| Reply::from(result).framed(method, era)));
 }

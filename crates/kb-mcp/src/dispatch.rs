@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::outbox::Outbox;
 use crate::prompts;
 use crate::protocol::{LOG_LEVELS, discover_result, initialize_result, opening, tools};
+use crate::reply::Reply;
 use crate::resources::{self, internal, no_cursor, uri_of};
 use crate::server::LaneName;
 use crate::tools::arguments::{Arguments, nearest, shown};
@@ -94,7 +95,7 @@ impl Connection {
                 let ticket = Ticket::new(id, method.to_owned(), true, self.number(), out);
                 let connection = Arc::clone(self);
                 self.server.run(LaneName::Read, ticket, method, era, move |_, era| {
-                    handler(&connection, &params, era).map(Some)
+                    handler(&connection, &params, era).map(|result| Some(result.into()))
                 });
             }
             Route::Tool => self.tool(id, params, era, out),
@@ -143,7 +144,7 @@ impl Connection {
     }
 
     /// Calls a tool, and tells of it who has to know.
-    fn call(&self, tool: &Tool, call: &Call<'_>, fields: Map<String, Value>) -> Value {
+    fn call(&self, tool: &Tool, call: &Call<'_>, fields: Map<String, Value>) -> Reply {
         let began = Instant::now();
         let mut named = ids(&fields);
         let outcome = Arguments::new(tool.parameters, fields).and_then(|arguments| (tool.handler)(call, &arguments));

@@ -3,7 +3,6 @@
 //! **Invariant:** a failure is one sentence that names the id or field and the way on; its code never changes once
 //! released. The way on is added here and nowhere else.
 
-
 use kb_core::SkillError;
 use kb_store::StoreError;
 use serde::Serialize;
@@ -26,6 +25,11 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), retryable: false, near: Vec::new() }
+    }
+
+    /// Returns the failure of a report that cannot be written as JSON.
+    pub(crate) fn unshown(error: &serde_json::Error) -> Self {
+        Self::new("internal", format!("the result cannot be shown: {error}"))
     }
 
     /// Returns the failure of an argument.

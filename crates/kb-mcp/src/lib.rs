@@ -29,6 +29,7 @@ mod lanes;
 mod outbox;
 mod prompts;
 mod protocol;
+mod reply;
 mod resources;
 mod server;
 mod stdio;

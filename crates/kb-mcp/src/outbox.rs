@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::reply::Reply;
 use crate::wire::{RpcError, response};
 
 /// Where a line may be put.
@@ -74,7 +75,7 @@ impl Outbox {
     }
 
     /// Puts the answer to a request.
-    pub(crate) fn answer(&self, id: &Value, outcome: Result<Value, RpcError>) {
+    pub(crate) fn answer(&self, id: &Value, outcome: Result<Reply, RpcError>) {
         let code = outcome.as_ref().err().map(|error| error.code);
         self.send(Item::Answer(response(id, outcome), code));
     }

@@ -42,7 +42,8 @@ impl Resource {
         let found = match self {
             Self::Section(kbid) => base.section_bytes(*kbid).map(|_| "there".to_owned()),
             Self::Document(docid) => {
-                base.describe_document(docid).map(|info| format!("{} {}", info.revision, info.updated))
+                let revision = base.current_revision(docid)?;
+                return Ok(revision.map(|(number, updated)| format!("{number} {updated}")));
             }
             Self::Skill(name) => base.skill_get(name).map(|skill| skill.kbid.to_string()),
         };

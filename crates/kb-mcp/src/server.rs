@@ -20,6 +20,7 @@ use crate::activity::ActivityLog;
 use crate::call::{Era, Ticket};
 use crate::lanes::Lane;
 use crate::protocol::{SUBSCRIPTION_ID, frame};
+use crate::reply::Reply;
 use crate::watch::Watch;
 use crate::wire::{INTERNAL_ERROR, RpcError};
 
@@ -139,7 +140,7 @@ impl Server {
         ticket: Ticket,
         method: &'static str,
         era: Era,
-        work: impl FnOnce(&Ticket, &Era) -> Result<Option<Value>, RpcError> + Send + 'static,
+        work: impl FnOnce(&Ticket, &Era) -> Result<Option<Reply>, RpcError> + Send + 'static,
     ) {
         let number = self.number();
         let ticket = Arc::new(ticket);
@@ -155,7 +156,7 @@ impl Server {
                     && !ticket.is_cancelled()
                     && ticket.claim_answer()
                 {
-                    ticket.out.answer(&ticket.id, outcome.map(|result| frame(result, method, &era)));
+                    ticket.out.answer(&ticket.id, outcome.map(|reply| reply.framed(method, &era)));
                 }
             }
             // Last, so that the end waits until the answer is put.
@@ -209,7 +210,7 @@ impl Server {
             let modern = Era::Modern { capabilities: Value::Null, log_level: None };
             let mut result = frame(json!({}), "subscriptions/listen", &modern);
             result["_meta"][SUBSCRIPTION_ID] = id.clone();
-            out.answer(&id, Ok(result));
+            out.answer(&id, Ok(result.into()));
         }
         let began = Instant::now();
         let mut in_flight = self.lock_in_flight();

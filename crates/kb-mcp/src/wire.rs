@@ -7,6 +7,8 @@ use std::io::{self, BufRead};
 
 use serde_json::{Map, Value, json};
 
+use crate::reply::Reply;
+
 /// The parameters of a request.
 pub(crate) type Params = Map<String, Value>;
 
@@ -190,18 +192,17 @@ pub(crate) fn is_id(value: &Value) -> bool {
 }
 
 /// Writes the answer to a request, as a line without its end.
-pub(crate) fn response(id: &Value, outcome: Result<Value, RpcError>) -> String {
+pub(crate) fn response(id: &Value, outcome: Result<Reply, RpcError>) -> String {
     match outcome {
-        Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        Ok(reply) => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{}}}", reply.into_json()),
         Err(error) => {
             let mut object = json!({"code": error.code, "message": error.message});
             if let Some(data) = error.data {
                 object["data"] = data;
             }
-            json!({"jsonrpc": "2.0", "id": id, "error": object})
+            json!({"jsonrpc": "2.0", "id": id, "error": object}).to_string()
         }
     }
-    .to_string()
 }
 
 /// Writes a notification.

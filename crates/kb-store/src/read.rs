@@ -63,6 +63,12 @@ impl KnowledgeBase {
         Ok(describe(&document(&snapshot, id)?))
     }
 
+    /// Returns the number of a document's current revision and when it was made, in milliseconds since 1970; `None` where
+    /// there is no such document. For who asks often: of what is not there no near name is looked for.
+    pub fn current_revision(&self, id: &DocId) -> Result<Option<(u32, i64)>> {
+        Ok(self.snapshot()?.manifest(id)?.map(|manifest| (manifest.revision, manifest.updated)))
+    }
+
     /// Returns the exact bytes of a section.
     pub fn section_bytes(&self, id: SectionId) -> Result<Vec<u8>> {
         let snapshot = self.snapshot()?;

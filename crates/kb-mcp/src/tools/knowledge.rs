@@ -15,9 +15,10 @@ use super::{Answer, Kind, Tool, to_value};
 use crate::budget::Budget;
 use crate::call::Call;
 use crate::failure::Failure;
+use crate::reply::Report;
 
 /// Text that is read where there is no index: an agent waits for the answer, and the index is made anew meanwhile.
-const SCAN_BYTES: u64 = 4 << 20;
+const SCAN_BYTES: u64 = 2 << 20;
 
 const MODES: &[&str] = &["auto", "all", "any", "phrase", "prefix", "fuzzy"];
 
@@ -101,6 +102,10 @@ fn search(call: &Call<'_>, arguments: &Arguments) -> Result<Answer, Failure> {
     let report = call.base().search(&request)?;
     if report.incomplete.is_some() {
         call.connection.server.mend_index(report.generation);
+    }
+    let whole = Report::new(&report)?;
+    if whole.len() <= budget.left() {
+        return Ok(Answer::Report(whole));
     }
     let mut answer = to_value(&report)?;
     let mut hits = take_array(&mut answer, "hits");

@@ -18,6 +18,7 @@ use self::arguments::Arguments;
 use self::schema::{Parameter, Shape, object, result};
 use crate::call::Call;
 use crate::failure::Failure;
+use crate::reply::{Reply, Report};
 
 /// Where a tool's calls are run, and what they do to the base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +65,8 @@ pub(crate) struct Tool {
 pub(crate) enum Answer {
     /// One value, as text and as structured content.
     Whole(Value),
+    /// The same, written already.
+    Report(Report),
     /// A list as text, and the object that holds it as structured content.
     List { items: Value, whole: Value },
     /// Not yet: the client is asked for something first.
@@ -117,21 +120,23 @@ impl Tool {
 }
 
 /// Returns the result of a call.
-pub(crate) fn call_result(outcome: Result<Answer, Failure>) -> Value {
+pub(crate) fn call_result(outcome: Result<Answer, Failure>) -> Reply {
     let (text, whole, is_error) = match outcome {
+        Ok(Answer::Report(report)) => return report.into(),
         Ok(Answer::Whole(value)) => (value.to_string(), value, false),
         Ok(Answer::List { items, whole }) => (items.to_string(), whole, false),
-        Ok(Answer::NeedsInput(requests)) => return json!({"resultType": "input_required", "inputRequests": requests}),
+        Ok(Answer::NeedsInput(requests)) => {
+            return json!({"resultType": "input_required", "inputRequests": requests}).into();
+        }
         Err(failure) => {
             let value = failure.to_value();
             (value.to_string(), value, true)
         }
     };
-    json!({"content": [{"type": "text", "text": text}], "structuredContent": whole, "isError": is_error})
+    json!({"content": [{"type": "text", "text": text}], "structuredContent": whole, "isError": is_error}).into()
 }
 
 /// Returns a report of the base as JSON.
 fn to_value(report: &impl serde::Serialize) -> Result<Value, Failure> {
-    serde_json::to_value(report)
-        .map_err(|error| Failure::new("internal", format!("the result cannot be shown: {error}")))
+    serde_json::to_value(report).map_err(|error| Failure::unshown(&error))
 }
