@@ -31,6 +31,7 @@ mod search;
 mod settings;
 mod skills;
 mod snapshot;
+mod source;
 mod stat_cache;
 mod status;
 pub mod storage;
@@ -43,4 +44,8 @@ pub use reports::{DoctorReport, ExportedDocument, Finding, ImportError, ImportLi
 pub use request::{
     Gc, ImportOptions, LearnPaths, ListFilter, NewAgent, NewSkill, Observer, Options, Progress, Search, Silent, Target,
     Text, Unlearn,
+};
+pub use source::{
+    Cursor, Environment, Gather, GatheredDocument, Ids, KeyPath, Limits, PlanOptions, Probe, Read, RemoveSource,
+    Select, SelectedRow, Selection, SourceConfig, SourceGathering, Transport, is_source_name, source_docid,
 };

@@ -16,6 +16,7 @@ use crate::manifest::Manifest;
 use crate::record::Kind;
 use crate::request::ListFilter;
 use crate::snapshot::Snapshot;
+use crate::source::{own_provenance, provenance};
 use crate::unlearn::{is_from, not_found};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -33,6 +34,10 @@ impl KnowledgeBase {
         let occurrences = occurrences(&snapshot, id)?;
         let first = occurrences.first();
         let (content, encoding) = encode(media_type.is_text(), bytes);
+        let provenance = match first {
+            Some((manifest, _)) => provenance(&snapshot, manifest)?,
+            None => None,
+        };
         let heading_path = first.map(|(manifest, at)| owned(&manifest.heading_path(*at))).unwrap_or_default();
         Ok(SectionContent {
             kbid: id,
@@ -42,6 +47,7 @@ impl KnowledgeBase {
             docids: occurrences.iter().map(|(manifest, _)| manifest.docid.clone()).collect(),
             heading_path,
             line: first.map_or(1, |(manifest, at)| manifest.sections[*at].line),
+            provenance,
         })
     }
 
@@ -50,6 +56,7 @@ impl KnowledgeBase {
         let snapshot = self.snapshot()?;
         let manifest = document(&snapshot, id)?;
         let mut info = describe(&manifest);
+        info.provenance = provenance(&snapshot, &manifest)?;
         for entry in &mut info.sections {
             let (media_type, bytes) = section(&snapshot, entry.kbid)?;
             entry.content = Some(encode(media_type.is_text(), bytes).0);
@@ -60,7 +67,8 @@ impl KnowledgeBase {
     /// Returns a document's manifest, its sections without their texts.
     pub fn describe_document(&self, id: &DocId) -> Result<DocumentInfo> {
         let snapshot = self.snapshot()?;
-        Ok(describe(&document(&snapshot, id)?))
+        let manifest = document(&snapshot, id)?;
+        Ok(DocumentInfo { provenance: provenance(&snapshot, &manifest)?, ..describe(&manifest) })
     }
 
     /// Returns the exact bytes of a section.
@@ -325,6 +333,7 @@ pub(crate) fn describe(manifest: &Manifest) -> DocumentInfo {
         edited: manifest.edited,
         bytes: manifest.source_bytes(),
         warnings: manifest.warnings.clone(),
+        provenance: own_provenance(manifest),
         sections,
     }
 }
