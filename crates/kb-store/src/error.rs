@@ -249,7 +249,9 @@ impl StoreError {
     pub fn near_names(&self) -> Vec<String> {
         match self {
             Self::DocumentNotFound { near, .. } => near.iter().map(ToString::to_string).collect(),
-            Self::SkillNotFound { near, .. } | Self::AgentNotFound { near, .. } => near.clone(),
+            Self::SkillNotFound { near, .. } | Self::AgentNotFound { near, .. } | Self::SourceNotFound { near, .. } => {
+                near.clone()
+            }
             _ => Vec::new(),
         }
     }
