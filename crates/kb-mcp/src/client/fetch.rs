@@ -133,7 +133,7 @@ impl Run<'_, '_> {
         let mut seen: HashSet<String> = HashSet::new();
         let mut pages = 0;
         loop {
-            let outcome = self.session.call(Tool::Select, arguments.clone());
+            let outcome = self.session.call(Tool::Select, &arguments);
             pages += 1;
             let page =
                 outcome.map_err(|error| error.to_string()).and_then(|mut result| mapping::select(&mut result, select));
@@ -280,6 +280,6 @@ impl Reader<'_, '_> {
     fn call(&self, row: &SelectedRow) -> Result<Value, CallError> {
         let mut arguments = self.config.read.static_args.clone();
         arguments.insert(self.config.read.id_arg.clone(), row.argument.clone());
-        self.session.call(Tool::Read, arguments)
+        self.session.call(Tool::Read, &arguments)
     }
 }

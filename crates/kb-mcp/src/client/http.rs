@@ -122,7 +122,7 @@ impl HttpPeer {
             .and_then(|text| text.trim().parse().ok())
             .map(Duration::from_secs);
         if media_type.starts_with("text/event-stream") && status.is_success() {
-            return self.from_events(response.body_mut(), id, deadline);
+            return self.answer_of_events(response.body_mut(), id, deadline);
         }
         let mut bytes = Vec::new();
         let limited = response.body_mut().with_config().limit(MAX_MESSAGE_BYTES as u64);
@@ -147,7 +147,7 @@ impl HttpPeer {
         }
     }
 
-    fn from_events(&self, body: &mut Body, id: i64, deadline: Deadline) -> Result<Value, CallError> {
+    fn answer_of_events(&self, body: &mut Body, id: i64, deadline: Deadline) -> Result<Value, CallError> {
         let reader = BufReader::with_capacity(64 << 10, body.with_config().limit(u64::MAX).reader());
         let mut events = Events::new(reader, MAX_MESSAGE_BYTES);
         while let Some(data) = events.next().map_err(|error| broken(&error, deadline))? {

@@ -138,24 +138,21 @@ fn link(resource: &Value) -> Row {
 /// Returns the text of a document.
 pub(crate) fn read(mut result: Value, read: &Read) -> Result<ReadText, Reason> {
     refuse_failure(&result)?;
-    let (content, title, media_type) = match &read.text_key {
-        Some(key) => {
-            let value = result.get("structuredContent").unwrap_or(&Value::Null);
-            if value.is_null() {
-                return Err("`read.text_key` is configured and the result has no structured content".to_owned());
-            }
-            let text = key.find(value).ok_or_else(|| missing("read.text_key", key, value))?;
-            let content = match text {
-                Value::String(text) => text.clone(),
-                Value::Number(number) => number.to_string(),
-                _ => return Err(format!("`{}` (`read.text_key`) is neither a text nor a number", key.as_str())),
-            };
-            (content, read.title_key.as_ref().and_then(|key| key.find(value)).and_then(scalar), None)
+    let (content, title, media_type) = if let Some(key) = &read.text_key {
+        let value = result.get("structuredContent").unwrap_or(&Value::Null);
+        if value.is_null() {
+            return Err("`read.text_key` is configured and the result has no structured content".to_owned());
         }
-        None => {
-            let (content, media_type) = text_of_blocks(&mut result)?;
-            (content, None, media_type)
-        }
+        let text = key.find(value).ok_or_else(|| missing("read.text_key", key, value))?;
+        let content = match text {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => return Err(format!("`{}` (`read.text_key`) is neither a text nor a number", key.as_str())),
+        };
+        (content, read.title_key.as_ref().and_then(|key| key.find(value)).and_then(scalar), None)
+    } else {
+        let (content, media_type) = text_of_blocks(&mut result)?;
+        (content, None, media_type)
     };
     if content.trim().is_empty() {
         return Err("its text is blank".to_owned());

@@ -72,7 +72,7 @@ pub(crate) fn messages(bytes: &[u8]) -> Vec<Message> {
 
 fn one(bytes: &[u8]) -> Option<Message> {
     // Noise is not worth a look.
-    if !bytes.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|&byte| byte == b'{') {
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return None;
     }
     match parse(&Line::Whole(bytes.to_vec()), usize::MAX)? {
@@ -245,7 +245,7 @@ impl<'s> Session<'s> {
     }
 
     /// Calls one of the two tools.
-    pub(crate) fn call(&self, tool: Tool, arguments: Map<String, Value>) -> Result<Value, CallError> {
+    pub(crate) fn call(&self, tool: Tool, arguments: &Map<String, Value>) -> Result<Value, CallError> {
         let (name, allowed) = match (tool, &self.config.selection) {
             (Tool::Select, kb_store::Selection::Select(select)) => (&select.tool, self.config.limits.select),
             _ => (&self.config.read.tool, self.config.limits.read),
