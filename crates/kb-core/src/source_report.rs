@@ -183,7 +183,7 @@ pub struct SourceRun {
 }
 
 /// What applying a proposal did.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceApplied {
     /// The source.

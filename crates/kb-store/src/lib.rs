@@ -11,6 +11,7 @@ mod commit;
 mod doctor;
 mod error;
 mod export;
+mod footnotes;
 mod head;
 mod import;
 mod index;

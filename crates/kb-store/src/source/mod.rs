@@ -4,7 +4,8 @@
 //! config     the block of YAML -> what it says, or every fault in it at once     secret  what looks like a credential
 //! docid      the id that a server has -> the name of the document                gather  what a fetcher hands over
 //! plan       what was gathered, beside what was last applied                     state   records of sources and proposals
-//! operations add, list, run, apply, remove: the methods of `KnowledgeBase`       diff    two texts -> a unified diff
+//! operations add, list, run, apply, remove: the methods of `KnowledgeBase`       apply   a proposal -> a commit
+//! probe      what an online check finds                                          diff    two texts -> a unified diff
 //! ```
 //!
 //! Who fetches is not known here: a run is a [`Gather`] that is handed rows, documents and failures.
@@ -12,12 +13,14 @@
 //! **Invariant:** what a source changes in a base is one commit, of a plan that was made from a whole run. Compared is
 //! with what was last applied, never with what was last seen.
 
+mod apply;
 mod config;
 mod diff;
 mod docid;
 mod gather;
 mod operations;
 mod plan;
+mod probe;
 mod secret;
 mod state;
 
@@ -26,7 +29,8 @@ pub use config::{
 };
 pub use docid::source_docid;
 pub use gather::{Gather, GatheredDocument, SelectedRow};
-pub use operations::{Probe, RemoveSource, SourceGathering};
+pub use operations::{RemoveSource, SourceGathering};
 pub use plan::PlanOptions;
+pub use probe::Probe;
 
-pub(crate) use state::{drop_proposals_of, expand_filter, own_provenance, provenance};
+pub(crate) use state::{drop_proposals_of, expand_filter, own_provenance, provenance, reached_by};

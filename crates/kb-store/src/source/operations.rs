@@ -6,25 +6,22 @@
 use std::sync::Arc;
 
 use kb_core::{
-    Change, DocId, Proposal, SourceApplied, SourceDocument, SourceFailure, SourceInfo, SourceList, SourcePlan,
-    SourceRemoved, SourceRun, SourceSummary,
+    Change, Proposal, SourceApplied, SourceDocument, SourceInfo, SourceList, SourcePlan, SourceRemoved, SourceRun,
+    SourceSummary,
 };
 use serde_json::Value;
 
+use super::apply::{is_of, prepare_texts, size, stage_proposal, take_documents};
 use super::config::{SourceConfig, is_source_name};
 use super::diff::unified;
-use super::gather::{Gather, GatheredDocument, SelectedRow};
+use super::gather::Gather;
 use super::plan::{PlanOptions, Planner};
-use super::state::{SourceState, StoredProposal, TextHead, drop_proposal, reaching, source_name};
-use crate::commit::Txn;
+use super::state::{SourceState, StoredProposal, drop_proposal, reaching};
 use crate::error::{LockHolder, StoreError};
 use crate::knowledge_base::{KnowledgeBase, time_text};
-use crate::learn::stage;
-use crate::prepare::{FileState, Prepared, Wanted, prepare};
-use crate::request::{Target, Text, Unlearn};
+use crate::record::{Kind, key_of};
 use crate::snapshot::Snapshot;
 use crate::storage::WriterLock;
-use crate::unlearn::unlearn;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -121,7 +118,13 @@ impl SourceGathering<'_> {
         if pending.is_some_and(|pending| pending.fingerprint() == proposal.fingerprint()) {
             return Ok(done("proposed", self.kb.generation()?, plan));
         }
-        let ((), generation) = self.kb.commit(size(proposal), |txn| proposal.put(txn))?;
+        let ((), generation) = self.kb.commit(size(proposal), |txn| {
+            // A source that was never added is known from its first proposal on.
+            if SourceState::find(txn.snapshot, name)?.is_none() {
+                self.state.put(txn)?;
+            }
+            proposal.put(txn)
+        })?;
         Ok(done("proposed", generation, plan))
     }
 }
@@ -195,11 +198,9 @@ impl KnowledgeBase {
     /// Returns the proposal that waits, with the whole difference of the texts.
     pub fn source_proposal(&self, name: &str) -> Result<Proposal> {
         let snapshot = self.snapshot()?;
-        find(&snapshot, name).or_else(|error| {
-            // A source that was only ever run from a file has no state before its first application.
-            if StoredProposal::find(&snapshot, name)?.is_some() { Ok(SourceState::default()) } else { Err(error) }
-        })?;
-        let proposal = pending(&snapshot, name)?;
+        find(&snapshot, name)?;
+        let proposal =
+            StoredProposal::find(&snapshot, name)?.ok_or_else(|| StoreError::NoProposal { name: name.to_owned() })?;
         let mut diff = String::new();
         for change in &proposal.head.plan.changes {
             if matches!(change.change, Change::Linked | Change::Released) {
@@ -217,13 +218,18 @@ impl KnowledgeBase {
         Ok(Proposal { made: time_text(proposal.head.made), plan: proposal.head.plan, diff })
     }
 
-    /// Applies the proposal that waits, in one commit.
+    /// Applies the proposal that waits, in one commit; where none does, there is nothing to do.
     ///
     /// Fails with [`StoreError::SourceChanged`], naming them, where documents it changes were changed since it was made;
     /// nothing is applied then.
     pub fn source_apply(&self, name: &str) -> Result<SourceApplied> {
         let _lock = self.lock_source(name)?;
-        let proposal = pending(&*self.snapshot()?, name)?;
+        let snapshot = self.snapshot()?;
+        find(&snapshot, name)?;
+        let Some(proposal) = StoredProposal::find(&snapshot, name)? else {
+            let generation = snapshot.head.generation;
+            return Ok(SourceApplied { source: name.to_owned(), generation, ..SourceApplied::default() });
+        };
         let prepared = prepare_texts(&proposal)?;
         let ((), generation) = self.commit(size(&proposal), |txn| stage_proposal(txn, &proposal, &prepared))?;
         let plan = proposal.head.plan;
@@ -243,11 +249,7 @@ impl KnowledgeBase {
     pub fn source_remove(&self, name: &str, request: RemoveSource) -> Result<SourceRemoved> {
         let _lock = self.lock_source(name)?;
         let ((removed, kept), generation) = self.commit(0, |txn| {
-            let state = match SourceState::find(txn.snapshot, name)? {
-                Some(state) => state,
-                None if StoredProposal::find(txn.snapshot, name)?.is_some() => SourceState::default(),
-                None => return Err(not_found(txn.snapshot, name)),
-            };
+            let state = find(txn.snapshot, name)?;
             let mut removed = Vec::new();
             if request.with_documents {
                 let states = SourceState::all(txn.snapshot)?;
@@ -262,10 +264,7 @@ impl KnowledgeBase {
                 take_documents(txn, &removed)?;
             }
             drop_proposal(txn, name)?;
-            let key = crate::record::key_of(name);
-            if txn.snapshot.has(crate::record::Kind::SOURCE_STATE, &key) {
-                txn.take_record(crate::record::Kind::SOURCE_STATE, key)?;
-            }
+            txn.take_record(Kind::SOURCE_STATE, key_of(name))?;
             let kept = state.reached.len() - removed.len();
             Ok((removed, kept))
         })?;
@@ -275,7 +274,7 @@ impl KnowledgeBase {
     fn lock_source(&self, name: &str) -> Result<Box<dyn WriterLock>> {
         let (pid, since) = (std::process::id(), time_text(self.now()));
         let holder = LockHolder { pid, command: self.options.command.clone(), since };
-        let file = format!("source-{}.lock", kb_core::SectionId::from_bytes(crate::record::key_of(name)));
+        let file = format!("source-{}.lock", kb_core::SectionId::from_bytes(key_of(name)));
         self.refuse_read_only()?;
         self.storage.lock_named(&file, self.options.wait, &holder).map_err(|error| match error {
             StoreError::Busy { holder, waited } => StoreError::SourceBusy { name: name.to_owned(), holder, waited },
@@ -316,14 +315,6 @@ fn not_found(snapshot: &Snapshot, name: &str) -> StoreError {
     StoreError::SourceNotFound { name: name.to_owned(), near }
 }
 
-fn pending(snapshot: &Snapshot, name: &str) -> Result<StoredProposal> {
-    match StoredProposal::find(snapshot, name)? {
-        Some(proposal) => Ok(proposal),
-        None if SourceState::find(snapshot, name)?.is_some() => Err(StoreError::NoProposal { name: name.to_owned() }),
-        None => Err(not_found(snapshot, name)),
-    }
-}
-
 fn summary(snapshot: &Snapshot, state: &SourceState) -> Result<SourceSummary> {
     Ok(SourceSummary {
         name: state.name.clone(),
@@ -336,138 +327,4 @@ fn summary(snapshot: &Snapshot, state: &SourceState) -> Result<SourceSummary> {
         last_outcome: None,
         pending: StoredProposal::find(snapshot, &state.name)?.map(|proposal| proposal.pending()),
     })
-}
-
-fn size(proposal: &StoredProposal) -> u64 {
-    proposal.texts.iter().map(|text| text.len() as u64).sum()
-}
-
-/// Parses and splits the texts of a proposal, before any lock is taken.
-fn prepare_texts(proposal: &StoredProposal) -> Result<Vec<Prepared>> {
-    proposal.head.texts.iter().zip(&proposal.texts).map(|(head, content)| prepare_text(head, content)).collect()
-}
-
-fn prepare_text(head: &TextHead, content: &[u8]) -> Result<Prepared> {
-    let text = Text {
-        content: content.to_vec(),
-        media_type: Some(head.media_type.clone()),
-        title: Some(head.title.clone()),
-        source: Some(source_name(&head.origin.system, &head.origin.id)),
-        docid: Some(head.docid.clone()),
-        ..Text::default()
-    };
-    let mut prepared = prepare(&text, None, FileState::default())?;
-    prepared.wanted = Wanted::Fetched(head.docid.clone());
-    prepared.manifest.origin = Some(head.origin.clone());
-    Ok(prepared)
-}
-
-/// Stages a proposal as one change of the base, or refuses it.
-fn stage_proposal(txn: &mut Txn<'_>, proposal: &StoredProposal, prepared: &[Prepared]) -> Result<()> {
-    let head = &proposal.head;
-    let name = &head.plan.source;
-    let mut state = SourceState::find(txn.snapshot, name)?.unwrap_or_default();
-    name.clone_into(&mut state.name);
-    state.system.clone_from(&head.plan.system);
-    if state.fingerprint() != head.base {
-        return Err(StoreError::SourceChanged { name: name.clone(), docids: Vec::new() });
-    }
-    let mut changed = Vec::new();
-    for (docid, revision) in &head.guards {
-        if txn.manifest(docid)?.map_or(0, |manifest| manifest.revision) != *revision {
-            changed.push(docid.clone());
-        }
-    }
-    if !changed.is_empty() {
-        return Err(StoreError::SourceChanged { name: name.clone(), docids: changed });
-    }
-    for prepared in prepared {
-        stage(txn, prepared)?;
-    }
-    let states = SourceState::all(txn.snapshot)?;
-    let names = reaching(&states);
-    let mut gone = Vec::new();
-    for change in head.plan.changes.iter().filter(|change| change.change == Change::Removed) {
-        // Another source may have reached it since.
-        if names.get(&change.docid).is_none_or(|names| names.iter().all(|other| other == name)) {
-            gone.push(change.docid.clone());
-        }
-    }
-    take_documents(txn, &gone)?;
-    // Other sources that reach a document are to compare with what it is now.
-    for mut other in states.clone().into_iter().filter(|other| other.name != *name) {
-        let mut is_changed = false;
-        for reached in &mut other.reached {
-            let new = head.next.binary_search_by(|new| new.id.cmp(&reached.id)).ok().map(|at| &head.next[at]);
-            if let Some(new) =
-                new.filter(|new| new.docid == reached.docid && (new.hash, &new.title) != (reached.hash, &reached.title))
-            {
-                (reached.hash, reached.bytes) = (new.hash, new.bytes);
-                reached.title.clone_from(&new.title);
-                is_changed = true;
-            }
-        }
-        if is_changed {
-            other.put(txn)?;
-        }
-    }
-    state.reached.clone_from(&head.next);
-    state.applied = Some(txn.now);
-    state.put(txn)?;
-    drop_proposal(txn, name)
-}
-
-/// Takes away documents that are there.
-fn take_documents(txn: &mut Txn<'_>, docids: &[DocId]) -> Result<()> {
-    let mut targets = Vec::new();
-    for docid in docids {
-        if txn.manifest(docid)?.is_some() {
-            targets.push(Target::Document(docid.clone()));
-        }
-    }
-    if targets.is_empty() {
-        return Ok(());
-    }
-    unlearn(txn, &Unlearn { targets, ..Unlearn::default() }).map(drop)
-}
-
-fn is_of(txn: &Txn<'_>, docid: &DocId, system: &str, id: &str) -> Result<bool> {
-    let manifest = txn.manifest(docid)?;
-    Ok(manifest.and_then(|manifest| manifest.origin).is_some_and(|origin| origin.system == system && origin.id == id))
-}
-
-/// Collects what an online check finds, and reads no more than the first document that can be read.
-#[derive(Debug, Default)]
-pub struct Probe {
-    /// The rows, in order.
-    pub rows: Vec<SelectedRow>,
-    /// The first document that could be read.
-    pub document: Option<GatheredDocument>,
-    /// What was skipped.
-    pub failures: Vec<SourceFailure>,
-    /// What else to look at.
-    pub warnings: Vec<String>,
-}
-
-impl Gather for Probe {
-    fn wants(&mut self, _: usize, row: &SelectedRow) -> bool {
-        self.rows.push(row.clone());
-        self.rows.len() == 1
-    }
-
-    fn document(&mut self, _: usize, document: GatheredDocument) {
-        self.document.get_or_insert(document);
-    }
-
-    fn failure(&mut self, _: Option<usize>, failure: SourceFailure) {
-        self.failures.push(failure);
-    }
-
-    fn warning(&mut self, warning: String) {
-        self.warnings.push(warning);
-    }
-
-    fn cut_off(&mut self, reason: String) {
-        self.warnings.push(reason);
-    }
 }

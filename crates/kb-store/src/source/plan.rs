@@ -19,8 +19,6 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 /// The longest title that is kept, in characters.
 const MAX_TITLE: usize = 500;
-/// From so many documents on, more than half of them do not go unasked.
-const FEW: usize = 2;
 
 /// How a plan is made.
 #[derive(Debug, Clone, Copy, Default)]
@@ -250,7 +248,7 @@ impl<'s> Planner<'s> {
         if !is_complete {
             return Some("the run was incomplete".to_owned());
         }
-        if gone * 2 > known && known >= FEW && !options.remove_most {
+        if gone * 2 > known && !options.remove_most {
             return Some(format!("{gone} of {known} documents would go, which is more than half"));
         }
         None

@@ -294,6 +294,12 @@ pub(crate) fn expand_filter(snapshot: &Snapshot, sources: &mut Vec<String>) -> R
     Ok(())
 }
 
+/// Returns the documents that a source reaches; none where there is no source of this name.
+pub(crate) fn reached_by(snapshot: &Snapshot, name: &str) -> Result<FxHashSet<DocId>> {
+    let state = if is_source_name(name) { SourceState::find(snapshot, name)? } else { None };
+    Ok(state.map(|state| state.reached.into_iter().map(|reached| reached.docid).collect()).unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,10 +7,11 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use insta::assert_snapshot;
 use kb_core::{Change, SourceFailure, SourceRun, read_yaml};
 use kb_store::{
-    Environment, Gather, GatheredDocument, Gc, KnowledgeBase, Options, PlanOptions, RemoveSource, Search, SelectedRow,
-    Silent, SourceConfig, StoreError, Target, Unlearn,
+    Environment, Gather, GatheredDocument, Gc, KnowledgeBase, ListFilter, Options, PlanOptions, RemoveSource, Search,
+    SelectedRow, Silent, SourceConfig, StoreError, Target, Unlearn,
 };
 
 use crate::crash_fs::CrashFs;
@@ -125,7 +126,9 @@ fn a_proposal_changes_nothing_until_it_is_applied_and_then_all_at_once() {
     let done = base.kb.source_apply("lab").expect("applied");
     assert_eq!((done.added, done.generation), (3, run.generation + 1));
     assert_eq!(base.document("lab-p0").as_deref(), Some("# Page 0\n\nText number 0.\n"));
-    assert!(matches!(base.kb.source_apply("lab"), Err(StoreError::NoProposal { .. })));
+    assert!(matches!(base.kb.source_proposal("lab"), Err(StoreError::NoProposal { .. })));
+    let nothing = base.kb.source_apply("lab").expect("there is nothing to do");
+    assert_eq!((nothing.added, nothing.generation), (0, done.generation));
 
     let run = proposed(&base.kb, "lab", &server);
     assert_eq!((run.outcome.as_str(), counts(&run)), ("unchanged", (0, 0, 0, 3)));
@@ -162,6 +165,41 @@ fn provenance_is_shown_and_filters() {
     assert_eq!(answer.total, 2);
     assert_eq!(answer.hits[0].provenance.as_ref().map(|p| p.system.as_str()), Some("lab"));
     assert!(base.search("text source:other").is_empty());
+    for source in ["lab", "mine"] {
+        let filter = ListFilter { source: Some(source.to_owned()), ..ListFilter::default() };
+        let listed = base.kb.list(&filter).expect("listed").documents;
+        assert_eq!(listed.iter().map(|document| document.docid.as_str()).collect::<Vec<_>>(), ["lab-p0", "lab-p1"]);
+    }
+    let kbid = info.sections[0].kbid.to_string();
+    let ids = ["hand-written".to_owned(), kbid, "lab-p0".to_owned(), "lab-p1".to_owned()];
+    let composed = base.kb.content_with_footnotes(&ids).expect("composed").content;
+    let times = composed.replace(&info.updated, "[TIME]");
+    assert_snapshot!(times, @r"
+    # Number
+
+    Text by hand.
+
+    # Page 1
+
+    Text number 1.
+
+    [^kb-1]
+
+    # Page 0
+
+    Text number 0.
+
+    [^kb-2]
+
+    # Page 1
+
+    Text number 1.
+
+    [^kb-1]
+
+    [^kb-1]: lab, <https://lab.example/p1>, retrieved [TIME]
+    [^kb-2]: lab, <https://lab.example/p0>, retrieved [TIME]
+    ");
 }
 
 #[test]
@@ -218,6 +256,10 @@ fn nothing_goes_but_by_the_rule() {
 
     let run = applied(&base.kb, "lab", &fewer);
     assert_eq!((run.plan.removed, run.plan.kept.len()), (1, 0));
+    let one = Base::new();
+    applied(&one.kb, "lab", &Server::of(pages(1)));
+    assert_eq!(applied(&one.kb, "lab", &Server::default()).plan.kept.len(), 1, "one of one is more than half");
+
     let most = PlanOptions { remove_most: true };
     let run = run_with(&base.kb, "lab", true, &Server::of(pages(1)), true, most).expect("run");
     assert_eq!(run.plan.removed, 4);
@@ -319,7 +361,7 @@ fn what_was_unlearned_stays_away_and_leaves_no_proposal() {
     server.pages[1].text = "# Secret in a proposal\n".to_owned();
     proposed(&base.kb, "lab", &server);
     base.unlearn(Target::Document(id("lab-p1")));
-    assert!(matches!(base.kb.source_apply("lab"), Err(StoreError::NoProposal { .. })));
+    assert!(matches!(base.kb.source_proposal("lab"), Err(StoreError::NoProposal { .. })));
     assert_eq!(applied(&base.kb, "lab", &Server::of(pages(3))).outcome, "unchanged");
     assert_eq!(base.document("lab-p1"), None);
     let purge = Unlearn { targets: vec![Target::Document(id("lab-p2"))], purge: true, ..Unlearn::default() };
@@ -344,8 +386,9 @@ fn sources_are_kept_listed_and_removed() {
     let list = base.kb.source_list().expect("listed").sources;
     assert_eq!(
         list.iter().map(|source| (source.name.as_str(), source.documents)).collect::<Vec<_>>(),
-        [("lab.docs", 2)]
+        [("lab.docs", 2), ("other", 0)]
     );
+    assert_eq!(list[1].pending.as_ref().map(|pending| pending.added), Some(0), "it is known from its proposal on");
     assert!(
         base.kb.source_gathering("lab.docs", &config("other", true)).is_err(),
         "its documents are of another system"
@@ -369,6 +412,7 @@ fn sources_are_kept_listed_and_removed() {
     assert_eq!(applied(&base.kb, "lab.docs", &Server::of(pages(2))).plan.linked, 2);
     let removed = base.kb.source_remove("lab.docs", RemoveSource { with_documents: true }).expect("removed");
     assert_eq!(removed.removed, [id("lab-p0"), id("lab-p1")]);
+    base.kb.source_remove("other", RemoveSource::default()).expect("removed");
     assert!(base.kb.source_list().expect("listed").sources.is_empty());
     assert!(base.problems().is_empty(), "{:?}", base.problems());
 }
