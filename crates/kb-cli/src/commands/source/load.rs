@@ -43,19 +43,16 @@ impl Which {
                 let name = source.to_string_lossy().into_owned();
                 let base = base.ok_or_else(|| no_file(source))?;
                 // What names no source says so, with names near to it.
-                let value = match base.source_config(&name)? {
-                    Some(value) => value,
-                    None => {
-                        base.source_info(&name).map_err(|error| match error {
-                            StoreError::SourceNotFound { .. } if !is_source_name(&name) => no_file(source),
-                            error => error.into(),
-                        })?;
-                        return Err(Failure::new(
-                            "not-configured",
-                            format_args!("the base does not keep the configuration of `{name}`"),
-                        )
-                        .with_hint("name its YAML file, or keep it with `kb source add FILE`"));
-                    }
+                let Some(value) = base.source_config(&name)? else {
+                    base.source_info(&name).map_err(|error| match error {
+                        StoreError::SourceNotFound { .. } if !is_source_name(&name) => no_file(source),
+                        error => error.into(),
+                    })?;
+                    return Err(Failure::new(
+                        "not-configured",
+                        format_args!("the base does not keep the configuration of `{name}`"),
+                    )
+                    .with_hint("name its YAML file, or keep it with `kb source add FILE`"));
                 };
                 (value, Some(name))
             }

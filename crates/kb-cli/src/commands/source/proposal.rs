@@ -39,7 +39,8 @@ enum Format {
 
 /// Apply the proposal of a source, in one commit
 ///
-/// Fails, and applies nothing, where documents that it changes were changed since it was made; they are named.
+/// Where none waits there is nothing to do. Fails, and applies nothing, where documents that it changes were changed since
+/// it was made; they are named.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ApplyArgs {
     /// The source
@@ -80,6 +81,11 @@ fn shown(line: &str) -> String {
 pub(super) fn apply(args: &ApplyArgs, context: &mut Context) -> Result<Exit, Failure> {
     let base = context.databases.open()?;
     let applied = base.source_apply(&args.name)?;
+    if applied.docids.is_empty() {
+        context.output.result(&applied, |_| Ok(()))?;
+        context.output.note(format_args!("`{}` has no proposal that waits: nothing to apply", args.name));
+        return Ok(Exit::Done);
+    }
     context.output.result(&applied, |out| writeln!(out, "{}", told(&applied)))?;
     Ok(Exit::Done)
 }
