@@ -3,7 +3,6 @@
 //! **Invariant:** a failure is one sentence that names the id or field and the way on; its code never changes once
 //! released. The way on is added here and nowhere else.
 
-
 use kb_core::SkillError;
 use kb_store::StoreError;
 use serde::Serialize;

@@ -3,6 +3,9 @@
 //! **Invariant:** a configured key that cannot be used is an error, never silently another rule. The bytes of a text are
 //! those of the server.
 
+#[cfg(test)]
+mod tests;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kb_core::MediaType;
@@ -259,135 +262,4 @@ fn keys<'k>(keys: impl ExactSizeIterator<Item = &'k String>) -> String {
     let more = if keys.len() > SHOWN { ", …" } else { "" };
     let names: Vec<String> = keys.take(SHOWN).map(|key| format!("`{key}`")).collect();
     format!("{}{more}", names.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::ffi::OsString;
-    use std::path::Path;
-
-    use kb_store::{Environment, Selection, SourceConfig};
-    use serde_json::json;
-
-    use super::*;
-
-    fn config(select: &Value, read: &Value) -> SourceConfig {
-        let mut whole = json!({"system": "x", "transport": {"kind": "http", "url": "http://127.0.0.1/"}});
-        whole["select"] = select.clone();
-        whole["select"]["tool"] = "search".into();
-        whole["read"] = read.clone();
-        whole["read"]["tool"] = "read".into();
-        whole["read"]["id_arg"] = "id".into();
-        let variable = |_: &str| None::<OsString>;
-        SourceConfig::read(&whole, &Environment { variable: &variable, working_directory: Path::new("/") }).unwrap()
-    }
-
-    fn selected(given: &Value, mut result: Value) -> Result<Vec<String>, String> {
-        let config = config(given, &json!({}));
-        let Selection::Select(config) = config.selection else { panic!("a selector") };
-        let (rows, _) = select(&mut result, &config)?;
-        Ok(rows
-            .into_iter()
-            .map(|row| match row {
-                Ok(row) => format!("{}={}", row.id, row.title.unwrap_or_default()),
-                Err((_, reason)) => format!("! {reason}"),
-            })
-            .collect())
-    }
-
-    #[test]
-    fn rows_are_read_by_the_first_rule_that_is_configured() {
-        let ids = json!({"ids": {"list": "results", "id": "id", "title": "title"}});
-        let rows =
-            json!([{"id": "a", "title": "A"}, {"id": 7, "title": null}, {"id": " "}, {"title": "x"}, 3, {"id": []}]);
-        let expected = [
-            "a=A",
-            "7=",
-            "! `id` of a row is blank",
-            "! a row has no `id`",
-            "! a row of the selection is no object",
-            "! `id` of a row is neither a text nor a number",
-        ];
-        assert_eq!(selected(&ids, json!({"structuredContent": {"results": rows}})).unwrap(), expected);
-
-        let text = json!({"content": [{"type": "text", "text": "{\"results\": [{\"id\": \"a\"}]}"}]});
-        let error = selected(&ids, text.clone()).unwrap_err();
-        assert!(error.contains("json_text"), "{error}");
-        let mut lenient = ids.clone();
-        lenient["json_text"] = true.into();
-        assert_eq!(selected(&lenient, text.clone()).unwrap(), ["a="]);
-        assert!(selected(&lenient, json!({"content": [{"type": "text", "text": "prose"}]})).is_err());
-        assert!(selected(&lenient, json!({"content": []})).is_err());
-        assert!(selected(&ids, json!({"structuredContent": [1]})).is_err());
-        assert!(
-            selected(&ids, json!({"structuredContent": {"results": {"id": "a"}}})).unwrap_err().contains("not a list")
-        );
-        assert!(selected(&ids, json!({"structuredContent": {"other": 1}})).unwrap_err().contains("`other`"));
-        assert!(selected(&ids, json!([])).is_err());
-
-        let deep = json!({"ids": {"list": "data.items", "id": "meta.id"}});
-        assert_eq!(
-            selected(&deep, json!({"structuredContent": {"data": {"items": [{"meta": {"id": "a"}}]}}})).unwrap(),
-            ["a="]
-        );
-    }
-
-    #[test]
-    fn without_ids_only_links_are_rows() {
-        let none = json!({});
-        let link = json!({"type": "resource_link", "uri": "lab://a", "name": "a", "title": "A"});
-        let embedded = json!({"type": "resource", "resource": {"uri": "lab://b", "name": "b", "text": "x"}});
-        let both = json!({"content": [link, embedded, {"type": "text", "text": "two"}], "structuredContent": {"x": 1}});
-        assert_eq!(selected(&none, both).unwrap(), ["lab://a=A", "lab://b=b"]);
-        assert!(selected(&none, json!({"content": []})).unwrap().is_empty());
-        assert!(selected(&none, json!({})).unwrap().is_empty());
-        let error = selected(&none, json!({"content": [], "structuredContent": {"results": []}})).unwrap_err();
-        assert!(error.contains("`results`"), "{error}");
-        let error = selected(&none, json!({"content": [{"type": "text", "text": "a, b"}]})).unwrap_err();
-        assert!(error.contains("static_ids"), "{error}");
-        assert!(selected(&none, json!({"content": {"type": "text"}})).is_err());
-        assert!(
-            selected(&none, json!({"isError": true, "content": [{"type": "text", "text": "no"}]}))
-                .unwrap_err()
-                .ends_with("failed: no")
-        );
-    }
-
-    fn text(read_keys: &Value, result: Value) -> Result<(String, Option<String>), String> {
-        let config = config(&json!({}), read_keys);
-        read(result, &config.read).map(|text| (text.content, text.title))
-    }
-
-    #[test]
-    fn texts_are_read_by_the_first_rule_that_is_configured() {
-        let keys = json!({"text_key": "doc.markdown", "title_key": "title"});
-        let result =
-            |text: Value, title: Value| json!({"structuredContent": {"doc": {"markdown": text}, "title": title}});
-        assert_eq!(
-            text(&keys, result("# A\r\n ".into(), "A".into())).unwrap(),
-            ("# A\r\n ".to_owned(), Some("A".to_owned()))
-        );
-        assert_eq!(text(&keys, result(7.into(), " ".into())).unwrap(), ("7".to_owned(), None));
-        for bad in [json!(" \n"), json!(null), json!([1]), json!({})] {
-            assert!(text(&keys, result(bad.clone(), json!("t"))).is_err(), "{bad}");
-        }
-        assert!(text(&keys, json!({"content": [{"type": "text", "text": "x"}]})).is_err());
-
-        let none = json!({});
-        let block = |text: &str| json!({"type": "text", "text": text});
-        let resource = |text: &str| json!({"type": "resource", "resource": {"uri": "x", "text": text}});
-        let of = |blocks: Value| text(&none, json!({"content": blocks})).map(|(text, _)| text);
-        assert_eq!(of(json!([block("a"), block("b")])).unwrap(), "a\n\nb");
-        assert_eq!(of(json!([block("a"), resource("whole")])).unwrap(), "whole");
-        assert!(of(json!([resource("a"), resource("b")])).unwrap_err().contains("2 resources"));
-        assert_eq!(of(json!([{"type": "resource", "resource": {"blob": "w6Q="}}])).unwrap(), "ä");
-        assert!(of(json!([{"type": "resource", "resource": {"blob": "/w=="}}])).unwrap_err().contains("UTF-8"));
-        assert!(of(json!([{"type": "resource", "resource": {"blob": "%"}}])).is_err());
-        assert!(of(json!([{"type": "resource", "resource": {"uri": "x"}}])).is_err());
-        assert!(of(json!([{"type": "image", "data": "x"}])).unwrap_err().contains("`image`"));
-        assert!(of(json!([{"type": "text"}])).is_err());
-        assert!(of(json!([])).is_err());
-        assert!(of(json!([block(" \n\t")])).unwrap_err().contains("blank"));
-        assert!(of(json!({"type": "text", "text": "a"})).is_err());
-    }
 }

@@ -277,6 +277,8 @@ fn supports_modern(result: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -323,5 +325,16 @@ mod tests {
     fn of_what_a_server_asks_only_a_ping_is_answered() {
         assert_eq!(answer_to(&json!(1), "ping"), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
         assert!(answer_to(&json!(1), "sampling/createMessage").contains("-32601"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_of_a_server_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..80), at in 0_usize..70) {
+            messages(&bytes);
+            // A message that is damaged at one place.
+            let mut damaged = br#"[{"jsonrpc":"2.0","id":9,"result":{"content":["\ud83d\ude00"]}},{"id":"x","error":{}}]"#.to_vec();
+            damaged[at] = bytes.first().copied().unwrap_or(0);
+            messages(&damaged);
+        }
     }
 }
