@@ -1,4 +1,5 @@
-//! Measures kb beside its peers: indexing, learning, searching, a million sections, and the quality of ranking.
+//! Measures kb beside its peers: indexing, learning, searching, a million sections, fetching from an MCP server, and the
+//! quality of ranking.
 //!
 //! Every figure is taken in the same run as the peer's, the sides by turns, and printed with its ratio, the spread of
 //! the ratio over the runs, and the bar that it must reach.
@@ -16,6 +17,7 @@ mod million;
 mod peer;
 mod quality;
 mod search;
+mod sources;
 mod table;
 mod usage;
 
@@ -56,6 +58,8 @@ enum Command {
     Mcp(mcp::Args),
     /// Import, search and collect a million made-up sections
     Million(million::Args),
+    /// Fetch documents from an MCP server with `kb source`: a first run, and one without a change
+    Sources(sources::Args),
     /// Measure how well collections with judgements are ranked
     Quality(quality::Args),
     /// Run a program and write what it used as JSON; run by the other commands
@@ -73,6 +77,7 @@ fn main() -> ExitCode {
         Command::TantivySearch(args) => peer::run_search(&args),
         Command::Mcp(args) => mcp::run(&args),
         Command::Million(args) => million::run(&args),
+        Command::Sources(args) => sources::run(&args),
         Command::Quality(args) => quality::run(&args),
         Command::Measure(args) => usage::run(&args),
     };

@@ -153,6 +153,15 @@ impl Storage for Memory {
         Ok(Box::new(MemoryLock))
     }
 
+    fn lock_named(
+        &self,
+        _name: &str,
+        _wait: Duration,
+        _holder: &LockHolder,
+    ) -> Result<Box<dyn WriterLock>, StoreError> {
+        Ok(Box::new(MemoryLock))
+    }
+
     fn settings(&self) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(None)
     }

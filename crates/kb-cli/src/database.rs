@@ -127,6 +127,15 @@ impl Databases {
         Ok(cache.join("from").join(&key[..32]))
     }
 
+    /// Returns where it is noted when a source of a database was last run here; `None` without a cache folder.
+    pub(crate) fn run_note(&self, database: &Path, source: &str) -> Option<PathBuf> {
+        let place = std::path::absolute(database).ok()?;
+        let place = place.canonicalize().unwrap_or(place);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(place.as_os_str().as_encoded_bytes()).update(&[0]).update(source.as_bytes());
+        Some(self.cache.as_ref()?.join("source-runs").join(&hasher.finalize().to_hex()[..32]))
+    }
+
     /// Returns how a database is opened.
     pub(crate) fn options(&self) -> Options {
         let mut options = Options::new(SystemTime::now);
@@ -168,7 +177,17 @@ fn cache_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> 
 /// Returns what others are told that this process is doing: program name, then arguments, at most 200 characters.
 fn command_line(arguments: impl Iterator<Item = OsString>) -> String {
     let mut words = vec!["kb".to_owned()];
-    words.extend(arguments.skip(1).map(|word| word.to_string_lossy().replace(char::is_control, " ")));
+    let mut is_setting = false;
+    for word in arguments.skip(1) {
+        let word = word.to_string_lossy().replace(char::is_control, " ");
+        // What a source is set to may be a secret that has no place there.
+        words.push(match (is_setting, word.starts_with("--set=")) {
+            (true, _) => "…".to_owned(),
+            (_, true) => "--set=…".to_owned(),
+            _ => word.clone(),
+        });
+        is_setting = word == "--set";
+    }
     words.join(" ").chars().take(200).collect()
 }
 

@@ -10,6 +10,7 @@ use std::io;
 use std::path::Path;
 
 use kb_core::SkillError;
+use kb_mcp::FetchError;
 use kb_store::StoreError;
 use serde::Serialize;
 
@@ -22,6 +23,8 @@ pub(crate) enum Exit {
     Failed,
     /// A part was done.
     Partly,
+    /// A program that was run for another ended so.
+    As(u8),
 }
 
 impl Exit {
@@ -31,6 +34,7 @@ impl Exit {
             Self::Done => 0,
             Self::Failed => 1,
             Self::Partly => 3,
+            Self::As(code) => code,
         }
     }
 
@@ -83,6 +87,11 @@ impl Failure {
         Self::message("usage", message.to_string(), 2)
     }
 
+    /// Makes a failure of a configuration.
+    pub(crate) fn configuration(code: &'static str, message: impl Display) -> Self {
+        Self::message(code, message.to_string(), 2)
+    }
+
     /// Makes a failure of the system on a path that a command itself touches.
     pub(crate) fn io(op: &str, path: &Path, error: &io::Error) -> Self {
         Self::new("io", format_args!("cannot {op} `{}`: {error}", path.display())).with_io_hint(error)
@@ -116,6 +125,30 @@ impl From<io::Error> for Failure {
             return Self::OutputClosed;
         }
         Self::new("io", format_args!("cannot write the result: {error}")).with_io_hint(&error)
+    }
+}
+
+/// A failure to fetch what a source names.
+impl From<FetchError> for Failure {
+    fn from(error: FetchError) -> Self {
+        let (code, is_configuration) = (error.code(), error.is_configuration());
+        let hint = match &error {
+            FetchError::Store(_) => None,
+            FetchError::Start { .. } | FetchError::Connect { .. } => {
+                Some("nothing was changed; `-v` shows what the server writes to its standard error")
+            }
+            FetchError::NotListed { .. } => Some("no tool was called; name one of these in the configuration"),
+            FetchError::NotReadOnly { .. } => Some("no tool was called; a source takes tools that read, and no others"),
+            _ => Some("nothing was changed; `kb source check --online` tries the server step by step"),
+        };
+        if let FetchError::Store(error) = error {
+            return error.into();
+        }
+        let failure = Self::message(code, error.to_string(), if is_configuration { 2 } else { 1 });
+        match hint {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
     }
 }
 
@@ -153,6 +186,10 @@ fn way_on(error: &StoreError) -> Option<&'static str> {
             "`kb check` lists all damage; `kb rebuild` heals an index, `kb learn --again PATH` writes a damaged text anew"
         }
         StoreError::NotUtf8 { .. } => "convert it to UTF-8, for example with `iconv`, and learn it again",
+        StoreError::SourceNotFound { .. } => "`kb source list` shows all sources",
+        StoreError::SourceBusy { .. } => "wait until that run is over, or wait longer with `--wait SECONDS`",
+        StoreError::NoProposal { .. } => "`kb source run NAME` makes one where something has changed",
+        StoreError::SourceChanged { .. } => "nothing was applied; `kb source run NAME` makes a new proposal",
         StoreError::Skill(SkillError::MissingArgument { .. }) => "`kb skill get NAME` shows the arguments",
         StoreError::NotAtomic { .. } => {
             "the result lines say what is wrong; without `--atomic` the good lines are kept"

@@ -9,7 +9,7 @@
 
 mod yaml;
 
-pub(crate) use yaml::quoted as yaml_quoted;
+pub use yaml::quoted as yaml_quoted;
 
 use std::ops::Range;
 
@@ -17,6 +17,37 @@ use serde_json::{Map, Value};
 
 use crate::Warning;
 use crate::lines::{Lines, next_line};
+
+/// Why a text is no YAML that is read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
+pub struct YamlError {
+    /// Line in the text, from 1.
+    pub line: u32,
+    /// Column in bytes, from 1.
+    pub column: u32,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Reads one YAML document as JSON, behind the guards that front matter is read behind: a key given twice is an error, and
+/// so are brackets nested deeper than 64, a text over 256 KiB, and aliases that stand for much more than the text.
+///
+/// ```
+/// let value = kb_core::read_yaml("args: {limit: 3, all: true, mode: no}")?;
+/// assert_eq!(value, serde_json::json!({"args": {"limit": 3, "all": true, "mode": "no"}}));
+/// # Ok::<(), kb_core::YamlError>(())
+/// ```
+pub fn read_yaml(text: &str) -> Result<Value, YamlError> {
+    const MAX_BYTES: usize = 256 << 10;
+    if text.len() > MAX_BYTES {
+        return Err(YamlError { line: 1, column: 1, message: format!("it is longer than {MAX_BYTES} bytes") });
+    }
+    yaml::read_typed(text).map_err(|Unreadable { offset, message }| {
+        let (line, column) = Lines::of(text).position(offset.min(text.len()));
+        YamlError { line, column, message }
+    })
+}
 
 /// The longest block that is read, in bytes.
 pub const MAX_FRONT_MATTER_BYTES: usize = 16 * 1024;

@@ -11,19 +11,25 @@ mod interpolation;
 mod lines;
 mod media;
 mod name;
+mod okf;
 mod report;
 mod skill;
 mod slug;
+mod source_report;
 mod split;
 
 pub use agent::{Agent, AgentError};
 pub use date::{DateBound, DateError, DocDate, Timestamp};
-pub use front_matter::{FrontMatter, FrontMatterBlock, FrontMatterFormat, MAX_FRONT_MATTER_BYTES};
+pub use front_matter::{
+    FrontMatter, FrontMatterBlock, FrontMatterFormat, MAX_FRONT_MATTER_BYTES, YamlError, read_yaml, yaml_quoted,
+};
 pub use id::{DocId, IdError, SectionId};
 pub use interpolation::lower_bound;
 pub use media::{MediaType, MediaTypeError};
 pub use name::{MAX_NAME_SLUG_CHARS, NameError, agent_docid, skill_docid};
+pub use okf::{okf_concept, okf_indexes, okf_path};
 pub use report::*;
 pub use skill::{Skill, SkillError};
 pub use slug::{MAX_SLUG_BYTES, docid_from_path, docid_from_title, docid_with_suffix, is_device_name, slug};
+pub use source_report::*;
 pub use split::{Link, MAX_HEADING_BYTES, MAX_SECTION_BYTES, Parsed, Piece, Role, SPLITTER_VERSION, links, parse};

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{DocId, MediaType, SectionId};
+use crate::{DocId, MediaType, Provenance, SectionId};
 
 macro_rules! report {
     ($($(#[$meta:meta])* pub struct $name:ident { $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)* })*) => {
@@ -226,6 +226,9 @@ report! {
         pub heading_path: Vec<String>,
         /// Line in that document where the section starts, from 1.
         pub line: u32,
+        /// Where the first of those documents was fetched from, where a source brought it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub provenance: Option<Provenance>,
     }
 
     /// A section as its document lists it.
@@ -290,6 +293,9 @@ report! {
         pub bytes: u64,
         /// What could not be taken from the source as it stands.
         pub warnings: Vec<Warning>,
+        /// Where it was fetched from, where a source brought it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub provenance: Option<Provenance>,
         /// The sections in order.
         pub sections: Vec<SectionInfo>,
     }
@@ -427,6 +433,9 @@ report! {
         /// `changed` or `gone`, where the source file is no longer what was learned.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub stale: Option<String>,
+        /// Where the document was fetched from, where a source brought it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub provenance: Option<Provenance>,
     }
 
     /// The answer to a query.

@@ -1,4 +1,6 @@
-//! The MCP server of kb: a [`kb_store::KnowledgeBase`] as 17 tools, prompts and resources, one JSON message a line.
+//! MCP: the server of kb, and the client that fetches documents for its sources.
+//!
+//! The server is a [`kb_store::KnowledgeBase`] as 17 tools, prompts and resources, one JSON message a line.
 //!
 //! ```text
 //! wire       bytes <-> messages                     stdio, http one client on a pipe, many over HTTP
@@ -6,6 +8,7 @@
 //!            requests under way, the end            watch       change notices
 //! dispatch   a method -> what answers it            tools       the 17 tools: arguments in, a report of kb-core out
 //! prompts, resources, completion
+//! client     fetches from other servers what a source names
 //! ```
 //!
 //! The protocol is written out here on plain threads, without an SDK: docs/decisions.md says why, with figures. Both
@@ -18,6 +21,7 @@
 mod activity;
 mod budget;
 mod call;
+mod client;
 mod completion;
 mod connection;
 mod digest;
@@ -37,6 +41,9 @@ mod tools;
 mod watch;
 mod wire;
 
+#[cfg(unix)]
+pub use client::supervise;
+pub use client::{FetchError, Fetched, Machine, ServerLog, fetch};
 pub use http::{HttpError, HttpServer, HttpSettings, Stopper};
 pub use install::{Entry, Host, InstallError};
 pub use server::Settings;

@@ -346,6 +346,12 @@ fn garbage(snapshot: &Snapshot, history: usize, purge: Option<&UnlearnReport>) -
         };
         garbage.spots.extend(group[keep..].iter().map(spot));
     }
+    for kind in [Kind::SOURCE_STATE, Kind::PROPOSAL] {
+        for group in snapshot.groups(kind) {
+            let keep = usize::from(!group[0].entry.tombstone);
+            garbage.spots.extend(group[keep..].iter().map(spot));
+        }
+    }
     Ok(garbage)
 }
 

@@ -257,6 +257,16 @@ impl<'a> Txn<'a> {
         Ok(())
     }
 
+    /// Writes a record of a kind of which only the newest counts.
+    pub(crate) fn put_record(&mut self, kind: Kind, key: Key, payload: Vec<u8>) -> Result<()> {
+        self.add(&Record::new(kind, key, self.generation, payload))
+    }
+
+    /// Takes such a record away.
+    pub(crate) fn take_record(&mut self, kind: Kind, key: Key) -> Result<()> {
+        self.add(&Record::tombstone(kind, key, self.generation))
+    }
+
     fn add(&mut self, record: &Record) -> Result<()> {
         if self.is_dry {
             return Ok(());
@@ -328,8 +338,8 @@ pub(crate) fn copy_packs(
     for (i, pack) in copied.iter().enumerate().rev() {
         let newer = &copied[..i];
         dropped += pack.copy_into(writer, &mut |entry| {
-            let shadowed = if entry.kind == Kind::SECTION || entry.kind == Kind::SOURCE {
-                // Copies are alike: the newest is enough.
+            let shadowed = if entry.kind.is_replaced() {
+                // Copies are alike, or the newest stands for all.
                 newer.iter().any(|p| p.find(entry.kind, &entry.key).is_some()) || !pack.is_newest(entry)
             } else {
                 newer.iter().any(|p| p.find_all(entry.kind, &entry.key).iter().any(|e| e.tombstone))

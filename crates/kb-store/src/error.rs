@@ -174,6 +174,38 @@ pub enum StoreError {
     /// An agent that is none.
     #[error(transparent)]
     Agent(#[from] kb_core::AgentError),
+    /// No source has this name.
+    #[error("Source not found: {name}")]
+    SourceNotFound {
+        /// What was asked for.
+        name: String,
+        /// Names close to it.
+        near: Vec<String>,
+    },
+    /// Another process runs or changes this source.
+    #[error("the source `{name}` is busy: {}", match holder { Some(h) => h.to_string(), None => "another process runs it".to_owned() })]
+    SourceBusy {
+        /// The source.
+        name: String,
+        /// Who, as far as it is known.
+        holder: Option<LockHolder>,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// There is no proposal to look at or to apply.
+    #[error("the source `{name}` has no proposal that waits")]
+    NoProposal {
+        /// The source.
+        name: String,
+    },
+    /// The base is no longer what a proposal was made on.
+    #[error("the proposal of `{name}` no longer fits: {}", changed_since(docids))]
+    SourceChanged {
+        /// The source.
+        name: String,
+        /// Documents that were changed since; none where the source itself was.
+        docids: Vec<DocId>,
+    },
     /// A batch that was to be done whole or not at all was not done.
     #[error("line {line} failed, so nothing of the batch was done")]
     NotAtomic {
@@ -199,7 +231,11 @@ impl StoreError {
             Self::SectionNotFound { .. }
             | Self::DocumentNotFound { .. }
             | Self::SkillNotFound { .. }
-            | Self::AgentNotFound { .. } => "not-found",
+            | Self::AgentNotFound { .. }
+            | Self::SourceNotFound { .. } => "not-found",
+            Self::SourceBusy { .. } => "source-busy",
+            Self::NoProposal { .. } => "no-proposal",
+            Self::SourceChanged { .. } => "source-changed",
             Self::AmbiguousPrefix { .. } => "ambiguous",
             Self::Damaged { .. } => "damaged",
             Self::NotUtf8 { .. } => "not-utf8",
@@ -221,15 +257,28 @@ impl StoreError {
     pub fn near_names(&self) -> Vec<String> {
         match self {
             Self::DocumentNotFound { near, .. } => near.iter().map(ToString::to_string).collect(),
-            Self::SkillNotFound { near, .. } | Self::AgentNotFound { near, .. } => near.clone(),
+            Self::SkillNotFound { near, .. } | Self::AgentNotFound { near, .. } | Self::SourceNotFound { near, .. } => {
+                near.clone()
+            }
             _ => Vec::new(),
         }
     }
 
     /// Says whether the same call may succeed later with nothing changed.
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Busy { .. })
+        matches!(self, Self::Busy { .. } | Self::SourceBusy { .. })
     }
+}
+
+/// Names the first of the documents that were changed.
+fn changed_since(docids: &[DocId]) -> String {
+    const SHOWN: usize = 20;
+    if docids.is_empty() {
+        return "something else was applied since it was made".to_owned();
+    }
+    let names: Vec<&str> = docids.iter().take(SHOWN).map(DocId::as_str).collect();
+    let more = if docids.len() > SHOWN { format!(" and {} more", docids.len() - SHOWN) } else { String::new() };
+    format!("changed since it was made: {}{more}", names.join(", "))
 }
 
 /// Adds verb and path to an error of the system.

@@ -55,6 +55,8 @@ impl Taken {
     /// Takes a path for a document: its docid, with a number where that is taken.
     fn free_path(&mut self, manifest: &Manifest) -> String {
         let (stem, extension) = (safe_path(&manifest.docid), extension(manifest));
+        // A docid may have the extension already.
+        let stem = stem.strip_suffix(&format!(".{extension}")).filter(|stem| !stem.ends_with('/')).unwrap_or(&stem);
         let mut path = format!("{stem}.{extension}");
         let mut n = 2;
         while self.folders.contains(&path.to_lowercase()) || !self.files.insert(path.to_lowercase()) {

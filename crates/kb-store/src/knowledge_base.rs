@@ -242,10 +242,12 @@ impl KnowledgeBase {
         milliseconds((self.options.clock)())
     }
 
+    pub(crate) fn refuse_read_only(&self) -> Result<()> {
+        if self.read_only { Err(StoreError::ReadOnly) } else { Ok(()) }
+    }
+
     pub(crate) fn lock(&self) -> Result<Box<dyn WriterLock>> {
-        if self.read_only {
-            return Err(StoreError::ReadOnly);
-        }
+        self.refuse_read_only()?;
         let holder =
             LockHolder { pid: std::process::id(), command: self.options.command.clone(), since: time_text(self.now()) };
         self.storage.lock(self.options.wait, &holder)

@@ -11,6 +11,7 @@ mod commit;
 mod doctor;
 mod error;
 mod export;
+mod footnotes;
 mod head;
 mod import;
 mod index;
@@ -32,6 +33,7 @@ mod search;
 mod settings;
 mod skills;
 mod snapshot;
+mod source;
 mod source_file;
 mod stat_cache;
 mod status;
@@ -45,4 +47,8 @@ pub use reports::{DoctorReport, ExportedDocument, Finding, ImportError, ImportLi
 pub use request::{
     Gc, ImportOptions, LearnPaths, ListFilter, NewAgent, NewSkill, Observer, Options, Progress, Search, Silent, Target,
     Text, Unlearn,
+};
+pub use source::{
+    Cursor, Environment, Gather, GatheredDocument, Ids, KeyPath, Limits, PlanOptions, Probe, Read, RemoveSource,
+    Select, SelectedRow, Selection, SourceConfig, SourceGathering, Transport, is_source_name, source_docid,
 };

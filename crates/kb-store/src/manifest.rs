@@ -4,6 +4,7 @@
 //! source byte for byte.
 
 use kb_core::{DocId, DocumentKind, MediaType, SectionId, Warning};
+use serde::{Deserialize, Serialize};
 
 use crate::codec::{Malformed, Put, Reader};
 use crate::record::{Key, key_of};
@@ -52,6 +53,18 @@ pub(crate) struct SourceState {
     pub(crate) hash: [u8; 16],
 }
 
+/// Which document of which system this is, where it was fetched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    pub(crate) system: String,
+    /// The id that the system has for it.
+    pub(crate) id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<String>,
+    /// Milliseconds since 1970.
+    pub(crate) retrieved: i64,
+}
+
 /// One revision of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Manifest {
@@ -77,6 +90,8 @@ pub(crate) struct Manifest {
     pub(crate) inputs: [u8; 16],
     pub(crate) warnings: Vec<Warning>,
     pub(crate) sections: Vec<SectionEntry>,
+    /// Where it was fetched from, where a source brought it.
+    pub(crate) origin: Option<Origin>,
 }
 
 const KINDS: [DocumentKind; 3] = [DocumentKind::Document, DocumentKind::Skill, DocumentKind::Agent];
@@ -157,6 +172,15 @@ impl Manifest {
                 o.put_varint(of.into());
             });
         }
+        // What the first version of manifests did not have comes last, and is left out where there is none.
+        if let Some(origin) = &self.origin {
+            out.put_option(Some(origin), |o, origin| {
+                o.put_text(&origin.system);
+                o.put_text(&origin.id);
+                o.put_option(origin.url.as_deref(), super::codec::Put::put_text);
+                o.put_signed(origin.retrieved);
+            });
+        }
         out
     }
 
@@ -211,6 +235,18 @@ impl Manifest {
                 part,
             });
         }
+        let origin = if r.is_at_end() {
+            None
+        } else {
+            r.option(|r| {
+                Ok(Origin {
+                    system: r.text()?.to_owned(),
+                    id: r.text()?.to_owned(),
+                    url: r.option(Reader::text)?.map(str::to_owned),
+                    retrieved: r.signed()?,
+                })
+            })?
+        };
         Ok(Self {
             docid,
             kind,
@@ -229,6 +265,7 @@ impl Manifest {
             inputs,
             warnings,
             sections,
+            origin,
         })
     }
 }
@@ -268,12 +305,20 @@ mod tests {
             inputs: [5; 16],
             warnings: vec![Warning { code: "c".to_owned(), message: "m".to_owned(), line: Some(1), column: None }],
             sections: vec![section(Some("A"), None, 1), section(None, Some(0), 9), section(Some("C"), Some(1), 4)],
+            origin: Some(Origin {
+                system: "lab".to_owned(),
+                id: "retries".to_owned(),
+                url: Some("https://a.example/retries".to_owned()),
+                retrieved: 1 << 41,
+            }),
         }
     }
 
     #[test]
     fn what_is_encoded_is_decoded() {
         assert_eq!(Manifest::decode(&sample().encode()), Ok(sample()));
+        let learned = Manifest { origin: None, ..sample() };
+        assert_eq!(Manifest::decode(&learned.encode()), Ok(learned));
         assert_eq!(sample().heading_path(2), ["A", "C"]);
     }
 

@@ -25,6 +25,8 @@ pub(crate) enum Wanted {
     Source(DocId),
     /// The one of this title and content.
     Title(DocId),
+    /// The one that a source reaches under this name.
+    Fetched(DocId),
 }
 
 /// A text ready to be staged.
@@ -131,6 +133,7 @@ fn empty_manifest(text: &Text, media_type: &MediaType, title: String) -> Manifes
         inputs: [0; 16],
         warnings: Vec::new(),
         sections: Vec::new(),
+        origin: None,
     }
 }
 
@@ -226,7 +229,7 @@ pub(crate) fn resolve(txn: &Txn<'_>, prepared: &Prepared) -> Result<(DocId, Opti
             };
             Ok((docid.clone(), old, record))
         }
-        Wanted::Title(docid) => Ok((docid.clone(), current(docid)?, false)),
+        Wanted::Title(docid) | Wanted::Fetched(docid) => Ok((docid.clone(), current(docid)?, false)),
         Wanted::Source(docid) => {
             let is_ours = |manifest: &Manifest| manifest.source.as_ref().map(|s| s.name.as_str()) == source;
             if let Some(source) = source

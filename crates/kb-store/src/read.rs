@@ -10,12 +10,14 @@ use kb_core::{
 
 use crate::collect::kept_revisions;
 use crate::error::StoreError;
+use crate::footnotes::Footnotes;
 use crate::index::Index;
 use crate::knowledge_base::{KnowledgeBase, time_text};
 use crate::manifest::Manifest;
 use crate::record::Kind;
 use crate::request::ListFilter;
 use crate::snapshot::Snapshot;
+use crate::source::{own_provenance, provenance, reached_by};
 use crate::unlearn::{is_from, not_found};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -33,6 +35,10 @@ impl KnowledgeBase {
         let occurrences = occurrences(&snapshot, id)?;
         let first = occurrences.first();
         let (content, encoding) = encode(media_type.is_text(), bytes);
+        let provenance = match first {
+            Some((manifest, _)) => provenance(&snapshot, manifest)?,
+            None => None,
+        };
         let heading_path = first.map(|(manifest, at)| owned(&manifest.heading_path(*at))).unwrap_or_default();
         Ok(SectionContent {
             kbid: id,
@@ -42,6 +48,7 @@ impl KnowledgeBase {
             docids: occurrences.iter().map(|(manifest, _)| manifest.docid.clone()).collect(),
             heading_path,
             line: first.map_or(1, |(manifest, at)| manifest.sections[*at].line),
+            provenance,
         })
     }
 
@@ -50,6 +57,7 @@ impl KnowledgeBase {
         let snapshot = self.snapshot()?;
         let manifest = document(&snapshot, id)?;
         let mut info = describe(&manifest);
+        info.provenance = provenance(&snapshot, &manifest)?;
         for entry in &mut info.sections {
             let (media_type, bytes) = section(&snapshot, entry.kbid)?;
             entry.content = Some(encode(media_type.is_text(), bytes).0);
@@ -60,7 +68,8 @@ impl KnowledgeBase {
     /// Returns a document's manifest, its sections without their texts.
     pub fn describe_document(&self, id: &DocId) -> Result<DocumentInfo> {
         let snapshot = self.snapshot()?;
-        Ok(describe(&document(&snapshot, id)?))
+        let manifest = document(&snapshot, id)?;
+        Ok(DocumentInfo { provenance: provenance(&snapshot, &manifest)?, ..describe(&manifest) })
     }
 
     /// Returns the number of a document's current revision and when it was made, in milliseconds since 1970; `None` where
@@ -90,36 +99,26 @@ impl KnowledgeBase {
         let snapshot = self.snapshot()?;
         let mut content = String::new();
         for id in ids {
-            let piece = if let Ok(kbid) = id.parse::<SectionId>() {
-                let (media_type, bytes) = section(&snapshot, kbid)?;
-                if media_type.is_text() {
-                    String::from_utf8_lossy(&bytes).into_owned()
-                } else {
-                    format!("![{kbid}](kbdb://section/{kbid})\n")
-                }
-            } else {
-                let near = || crate::near::documents(&snapshot, id);
-                let docid: DocId =
-                    id.parse().map_err(|_| StoreError::DocumentNotFound { id: id.clone(), near: near() })?;
-                let manifest = document(&snapshot, &docid)?;
-                if manifest.media_type.is_text() {
-                    String::from_utf8_lossy(&snapshot.document_bytes(&manifest)?).into_owned()
-                } else {
-                    let kbid = manifest.sections.first().map(|s| s.kbid.to_string()).unwrap_or_default();
-                    format!("![{}](kbdb://section/{kbid})\n", manifest.title)
-                }
-            };
-            if !content.is_empty() {
-                let missing = if content.ends_with("\n\n") {
-                    ""
-                } else if content.ends_with('\n') {
-                    "\n"
-                } else {
-                    "\n\n"
-                };
-                content.push_str(missing);
+            add_paragraph(&mut content, &piece(&snapshot, id)?.0);
+        }
+        Ok(ComposedContent { content, ids: ids.to_vec() })
+    }
+
+    /// As [`KnowledgeBase::content`], with a footnote for each text that a source brought: where from, and when.
+    pub fn content_with_footnotes(&self, ids: &[String]) -> Result<ComposedContent> {
+        let snapshot = self.snapshot()?;
+        let mut content = String::new();
+        let mut footnotes = Footnotes::default();
+        for id in ids {
+            let (text, manifest) = piece(&snapshot, id)?;
+            add_paragraph(&mut content, &text);
+            if let Some(origin) = manifest.as_ref().and_then(own_provenance) {
+                add_paragraph(&mut content, &footnotes.reference(origin));
             }
-            content.push_str(&piece);
+        }
+        let notes = footnotes.text();
+        if !notes.is_empty() {
+            add_paragraph(&mut content, &notes);
         }
         Ok(ComposedContent { content, ids: ids.to_vec() })
     }
@@ -161,13 +160,18 @@ impl KnowledgeBase {
     pub fn list(&self, filter: &ListFilter) -> Result<DocumentList> {
         let snapshot = self.snapshot()?;
         let types = type_names(&filter.types)?;
+        let reached = filter.source.as_deref().map(|source| reached_by(&snapshot, source)).transpose()?;
         let mut documents = Vec::new();
         snapshot.each_manifest(|manifest| {
             let wanted = filter.tags.iter().all(|tag| has_tag(&manifest.tags, tag))
                 && (types.is_empty()
                     || types.iter().any(|t| t == manifest.media_type.as_str() || t == manifest.kind.as_str()))
                 && filter.prefix.as_ref().is_none_or(|prefix| manifest.docid.as_str().starts_with(prefix.as_str()))
-                && filter.source.as_ref().is_none_or(|source| is_from(&manifest, source));
+                && filter.source.as_ref().is_none_or(|source| {
+                    is_from(&manifest, source)
+                        || manifest.origin.as_ref().is_some_and(|origin| origin.system == *source)
+                        || reached.as_ref().is_some_and(|reached| reached.contains(&manifest.docid))
+                });
             if wanted {
                 documents.push(summarize(manifest));
             }
@@ -201,6 +205,43 @@ impl KnowledgeBase {
             .collect();
         Ok(History { docid: id.clone(), revisions })
     }
+}
+
+/// Returns what stands for an id in a composed text, and the first document that it is of.
+fn piece(snapshot: &Snapshot, id: &str) -> Result<(String, Option<Manifest>)> {
+    if let Ok(kbid) = id.parse::<SectionId>() {
+        let (media_type, bytes) = section(snapshot, kbid)?;
+        let text = if media_type.is_text() {
+            String::from_utf8_lossy(&bytes).into_owned()
+        } else {
+            format!("![{kbid}](kbdb://section/{kbid})\n")
+        };
+        let first = occurrences(snapshot, kbid)?.into_iter().next().map(|(manifest, _)| manifest);
+        return Ok((text, first));
+    }
+    let near = || crate::near::documents(snapshot, id);
+    let docid: DocId = id.parse().map_err(|_| StoreError::DocumentNotFound { id: id.to_owned(), near: near() })?;
+    let manifest = document(snapshot, &docid)?;
+    let text = if manifest.media_type.is_text() {
+        String::from_utf8_lossy(&snapshot.document_bytes(&manifest)?).into_owned()
+    } else {
+        let kbid = manifest.sections.first().map(|s| s.kbid.to_string()).unwrap_or_default();
+        format!("![{}](kbdb://section/{kbid})\n", manifest.title)
+    };
+    Ok((text, Some(manifest)))
+}
+
+/// Adds a text after a blank line.
+fn add_paragraph(content: &mut String, text: &str) {
+    if !content.is_empty() {
+        let missing = match () {
+            () if content.ends_with("\n\n") => "",
+            () if content.ends_with('\n') => "\n",
+            () => "\n\n",
+        };
+        content.push_str(missing);
+    }
+    content.push_str(text);
 }
 
 /// Returns the words by which types are looked for: short names of media types become these.
@@ -331,6 +372,7 @@ pub(crate) fn describe(manifest: &Manifest) -> DocumentInfo {
         edited: manifest.edited,
         bytes: manifest.source_bytes(),
         warnings: manifest.warnings.clone(),
+        provenance: own_provenance(manifest),
         sections,
     }
 }

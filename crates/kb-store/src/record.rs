@@ -27,8 +27,19 @@ impl Kind {
     pub(crate) const MANIFEST: Self = Self(2);
     /// Which document a source became; the key is the hash of the source.
     pub(crate) const SOURCE: Self = Self(4);
+    /// What a source reaches, and its configuration; the key is the hash of its name.
+    pub(crate) const SOURCE_STATE: Self = Self(5);
+    /// What a run of a source would change; the key is the hash of the source's name.
+    pub(crate) const PROPOSAL: Self = Self(6);
     /// The largest kind a directory entry has room for.
     pub(crate) const MAX: u8 = 0x7f;
+}
+
+impl Kind {
+    /// Says whether of records with one key only the newest is of use, so that a merge leaves out the others.
+    pub(crate) const fn is_replaced(self) -> bool {
+        matches!(self, Self::SECTION | Self::SOURCE | Self::SOURCE_STATE | Self::PROPOSAL)
+    }
 }
 
 const TOMBSTONE: u8 = 1;

@@ -177,7 +177,7 @@ pub struct ListFilter {
     pub types: Vec<String>,
     /// Only docids that begin so.
     pub prefix: Option<String>,
-    /// Only from this source or from below it.
+    /// Only from this source or from below it; the name of a source or a system: what was fetched by it.
     pub source: Option<String>,
 }
 

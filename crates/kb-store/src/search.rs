@@ -23,6 +23,7 @@ use crate::prepare::hash16;
 use crate::read::{documents_by_index, type_names};
 use crate::request::Search;
 use crate::snapshot::Snapshot;
+use crate::source::{expand_filter, own_provenance};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -39,10 +40,14 @@ impl KnowledgeBase {
     /// Answers a query. Every text is one; only a filter, a limit or a cursor can be wrong.
     pub fn search(&self, request: &Search) -> Result<SearchReport> {
         let snapshot = self.snapshot()?;
-        let options = options(request, snapshot.head.generation)?;
+        let mut options = options(request, snapshot.head.generation)?;
+        expand_filter(&snapshot, &mut options.filters.sources)?;
         let text = cut(&request.query);
         let analyzer = analyzer();
-        let query = if request.mode == Mode::Phrase { parse_phrase(text, &analyzer) } else { parse(text, &analyzer) };
+        let mut query =
+            if request.mode == Mode::Phrase { parse_phrase(text, &analyzer) } else { parse(text, &analyzer) };
+        expand_filter(&snapshot, &mut query.filters.sources)?;
+        expand_filter(&snapshot, &mut query.filters.not_sources)?;
         let texts = StoredTexts { snapshot: &snapshot, manifests: RefCell::default() };
 
         let index = snapshot.index.get_or_init(|| Index::open(&*snapshot.storage, &snapshot.head));
@@ -159,6 +164,7 @@ fn hit(texts: &StoredTexts<'_>, matcher: &Matcher, ranked: &RankedHit) -> Result
         more: more.collect(),
         also_in: same_section(texts, section.kbid, &ranked.docid, &ranked.also_in),
         stale: None,
+        provenance: own_provenance(&manifest),
     };
     Ok(Some((hit, manifest)))
 }

@@ -240,6 +240,7 @@ fn whole_text(docid: DocId, kind: DocumentKind, name: &str, description: &str, t
         inputs: hash16(text.as_bytes()),
         warnings: Vec::new(),
         sections: vec![section],
+        origin: None,
     }
 }
 

@@ -63,6 +63,9 @@ impl KnowledgeBase {
 pub(crate) fn unlearn(txn: &mut Txn<'_>, request: &Unlearn) -> Result<UnlearnReport> {
     let plan = plan(txn, &request.targets)?;
     let done = report(txn, &plan, 0, request)?;
+    // What is unlearned must not stay in a proposal that waits for review.
+    let touched = plan.removed.iter().chain(plan.edited.iter().map(|(manifest, _)| manifest));
+    crate::source::drop_proposals_of(txn, &touched.map(|manifest| &manifest.docid).collect())?;
     crate::skills::note_last_known(txn, &plan.removed, &done.dangling)?;
     apply(txn, &plan)?;
     Ok(done)

@@ -3,15 +3,16 @@
 //! **Invariant:** nothing is written outside the folder named: a path of the base is joined only if all its parts are
 //! plain names, and no symbolic link is followed on the way. A file that is there is replaced only with `--force`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Component, Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kb_core::DocumentKind;
-use kb_store::{ExportedDocument, KnowledgeBase, StoreError};
+use clap::ValueEnum;
+use kb_core::{DocId, DocumentKind, MediaType, okf_concept, okf_indexes, okf_path};
+use kb_store::{ExportedDocument, KnowledgeBase, ListFilter, StoreError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -21,7 +22,9 @@ use crate::output::{count, printable_path};
 
 /// Write all documents to a folder, or as JSON lines
 ///
-/// The folder gets a tree of files, each byte for byte what was learned. The JSON lines are what `kb import` takes back.
+/// The folder gets a tree of files, each byte for byte what was learned, or with `--format okf` a bundle of the Open
+/// Knowledge Format: the same texts, with front matter that says what each is and where it came from. The JSON lines are
+/// what `kb import` takes back.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Folder to write into; it has to be empty or not to exist
@@ -30,9 +33,23 @@ pub(crate) struct Args {
     /// File for JSON lines, or `-` for stdout
     #[arg(long, value_name = "FILE")]
     jsonl: Option<PathBuf>,
+    /// What the folder gets
+    #[arg(long, value_name = "FORMAT", default_value = "tree", conflicts_with = "jsonl")]
+    format: Format,
+    /// Only what came from this source or from below it: a path, or the name of a source or system of `kb source`
+    #[arg(long, conflicts_with = "jsonl")]
+    source: Option<String>,
     /// Write into a folder that is not empty, over files that are there
     #[arg(long)]
     force: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Files, byte for byte
+    Tree,
+    /// A bundle of the Open Knowledge Format 0.2
+    Okf,
 }
 
 #[derive(Debug, Serialize)]
@@ -50,7 +67,7 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
             return Ok(Exit::Done);
         }
         (_, Some(file)) => (file, write_lines(&base, context, Some((file, args.force)))?),
-        (Some(dir), None) => (dir, write_tree(&base, dir, args.force)?),
+        (Some(dir), None) => (dir, write_tree(&base, dir, args)?),
         (None, None) => return Err(Failure::usage("a folder or `--jsonl FILE` has to be named")),
     };
     let result = Exported { path: path.display().to_string(), documents };
@@ -60,21 +77,71 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn write_tree(base: &KnowledgeBase, dir: &Path, force: bool) -> Result<u64, Failure> {
+fn write_tree(base: &KnowledgeBase, dir: &Path, args: &Args) -> Result<u64, Failure> {
     fs::create_dir_all(dir).map_err(|error| Failure::io("create", dir, &error))?;
     let mut entries = fs::read_dir(dir).map_err(|error| Failure::io("read", dir, &error))?;
-    if !force && entries.next().is_some() {
+    if !args.force && entries.next().is_some() {
         return Err(Failure::new("not-empty", format_args!("`{}` is not empty", dir.display()))
             .with_hint("name another folder, or write over what is there with `--force`"));
     }
-    let mut written = HashSet::new();
+    let wanted = wanted(base, args.source.as_deref())?;
+    let mut tree = Tree { dir, force: args.force, written: HashSet::new() };
+    let mut documents = 0;
+    let mut concepts = BTreeMap::new();
     through(base, |document| {
-        let path = place(dir, &document.path)?;
-        if !written.insert(path.clone()) {
+        if wanted.as_ref().is_some_and(|wanted| !wanted.contains(&document.info.docid)) {
+            return Ok(());
+        }
+        documents += 1;
+        match (args.format, std::str::from_utf8(&document.content)) {
+            (Format::Okf, Ok(text)) if document.info.media_type == MediaType::markdown() => {
+                let path = tree.free(okf_path(&document.path));
+                tree.write(&path, okf_concept(&document.info, text).as_bytes())?;
+                concepts.insert(path, document.info.title);
+                Ok(())
+            }
+            _ => tree.write(&document.path, &document.content),
+        }
+    })?;
+    if args.format == Format::Okf {
+        for (path, text) in okf_indexes(&concepts) {
+            tree.write(&path, text.as_bytes())?;
+        }
+    }
+    Ok(documents)
+}
+
+/// Returns the documents that came from a source; nothing where all are wanted.
+fn wanted(base: &KnowledgeBase, source: Option<&str>) -> Result<Option<HashSet<DocId>>, Failure> {
+    let Some(source) = source else { return Ok(None) };
+    let list = base.list(&ListFilter { source: Some(source.to_owned()), ..ListFilter::default() })?;
+    Ok(Some(list.documents.into_iter().map(|document| document.docid).collect()))
+}
+
+/// A folder that is written into.
+struct Tree<'d> {
+    dir: &'d Path,
+    force: bool,
+    /// In lower case, for file systems that ignore case.
+    written: HashSet<String>,
+}
+
+impl Tree<'_> {
+    /// Returns the path of a page, or another one where that is taken.
+    fn free(&self, mut path: String) -> String {
+        while self.written.contains(&path.to_lowercase()) {
+            path = format!("{}-page.md", path.strip_suffix(".md").unwrap_or(&path));
+        }
+        path
+    }
+
+    fn write(&mut self, relative: &str, content: &[u8]) -> Result<(), Failure> {
+        let path = place(self.dir, relative)?;
+        if !self.written.insert(relative.to_lowercase()) {
             return Err(Failure::new("path-taken", format_args!("two documents want the path `{}`", path.display())));
         }
-        write_file(&path, &document.content, force)
-    })
+        write_file(&path, content, self.force)
+    }
 }
 
 /// Returns where a file of the tree goes, and makes the folders above it.

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Only docids that begin so
     #[arg(long)]
     prefix: Option<String>,
-    /// Only from this source or from below it
+    /// Only from this source or from below it: a path, or the name of a source or system of `kb source`
     #[arg(long)]
     source: Option<String>,
 }

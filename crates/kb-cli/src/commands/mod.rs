@@ -21,6 +21,7 @@ mod retrieve;
 mod search;
 mod serve;
 mod skill;
+mod source;
 mod status;
 mod unlearn;
 
@@ -68,6 +69,7 @@ pub(crate) enum Command {
     Doctor(doctor::Args),
     Skill(skill::Args),
     Agent(agent::Args),
+    Source(source::Args),
     Import(import::Args),
     Export(export::Args),
     Completions(completions::Args),
@@ -94,6 +96,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<Exit, Failu
         Command::Doctor(args) => doctor::run(&args, context),
         Command::Skill(args) => skill::run(args, context),
         Command::Agent(args) => agent::run(args, context),
+        Command::Source(args) => source::run(args, context),
         Command::Import(args) => import::run(&args, context),
         Command::Export(args) => export::run(&args, context),
         Command::Completions(args) => completions::run(&args, context),

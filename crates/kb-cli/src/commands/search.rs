@@ -46,7 +46,8 @@ pub(crate) struct Args {
     /// Only this type: a media type, a short name, `skill` or `agent`; may be given again
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// Only documents from this source or from below it; may be given again
+    /// Only documents from this source or from below it: a path, or the name of a source or system of `kb source`; may be
+    /// given again
     #[arg(long = "source", value_name = "SOURCE")]
     sources: Vec<String>,
     /// Only documents of this date or later: `2031-03-01` or RFC 3339

@@ -11,6 +11,7 @@ mod readme;
 mod searching;
 mod serve;
 mod skills;
+mod sources;
 mod transfer;
 mod upkeep;
 mod usage;

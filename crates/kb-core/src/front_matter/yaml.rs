@@ -31,7 +31,7 @@ pub(super) fn read(text: &str) -> Result<Map<String, Value>, Unreadable> {
     if let Some(offset) = too_deep(text) {
         return Err(Unreadable { offset, message: format!("brackets are nested deeper than {MAX_FLOW_DEPTH}") });
     }
-    let mut shape = Shape { spelling_lost: false, budget: MAX_GROWTH * text.len() + 64 };
+    let mut shape = Shape { spelling_lost: false, typed: false, budget: MAX_GROWTH * text.len() + 64 };
     let document = serde_yaml::Deserializer::from_str(text);
     let value = ShapeOf(&mut shape).deserialize(document).map_err(|error| explain(text, &error))?;
     let value = if shape.spelling_lost {
@@ -46,9 +46,21 @@ pub(super) fn read(text: &str) -> Result<Map<String, Value>, Unreadable> {
     }
 }
 
+/// Reads a document with numbers and booleans as what they are; blank text is null.
+pub(crate) fn read_typed(text: &str) -> Result<Value, Unreadable> {
+    if text.lines().all(|line| line.trim().is_empty() || line.starts_with('#')) {
+        return Ok(Value::Null);
+    }
+    if let Some(offset) = too_deep(text) {
+        return Err(Unreadable { offset, message: format!("brackets are nested deeper than {MAX_FLOW_DEPTH}") });
+    }
+    let mut shape = Shape { spelling_lost: false, typed: true, budget: MAX_GROWTH * text.len() + 64 };
+    ShapeOf(&mut shape).deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| explain(text, &error))
+}
+
 /// Returns a text as a double-quoted scalar, which every reader of YAML 1.1 and 1.2 takes for the same text: what they
 /// might take for a line break, or refuse, is escaped.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -150,6 +162,8 @@ fn needs_quotes(value: &str) -> bool {
 struct Shape {
     /// Whether a scalar was typed in a way that loses its spelling.
     spelling_lost: bool,
+    /// Numbers and booleans are wanted as such; their spelling is not.
+    typed: bool,
     /// Values and bytes of text that may yet come.
     budget: usize,
 }
@@ -161,10 +175,13 @@ impl Shape {
         Ok(())
     }
 
-    /// A stand-in for a number or a boolean, replaced by its spelling in the second reading.
-    fn typed<E: serde::de::Error>(&mut self) -> Result<Value, E> {
-        self.spelling_lost = true;
+    /// A number or a boolean; where the spelling is wanted, a stand-in that the second reading replaces.
+    fn typed<E: serde::de::Error>(&mut self, value: impl Into<Value>) -> Result<Value, E> {
         self.spend(0)?;
+        if self.typed {
+            return Ok(value.into());
+        }
+        self.spelling_lost = true;
         Ok(Value::Number(Number::from(0)))
     }
 }
@@ -186,28 +203,28 @@ impl<'de> Visitor<'de> for ShapeOf<'_> {
         f.write_str("any YAML value")
     }
 
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Value, E> {
-        self.0.typed()
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<Value, E> {
+        self.0.typed(value)
     }
 
-    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Value, E> {
-        self.0.typed()
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Value, E> {
+        self.0.typed(value)
     }
 
-    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Value, E> {
-        self.0.typed()
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Value, E> {
+        self.0.typed(value)
     }
 
-    fn visit_i128<E: serde::de::Error>(self, _: i128) -> Result<Value, E> {
-        self.0.typed()
+    fn visit_i128<E: serde::de::Error>(self, value: i128) -> Result<Value, E> {
+        self.0.typed(value.to_string())
     }
 
-    fn visit_u128<E: serde::de::Error>(self, _: u128) -> Result<Value, E> {
-        self.0.typed()
+    fn visit_u128<E: serde::de::Error>(self, value: u128) -> Result<Value, E> {
+        self.0.typed(value.to_string())
     }
 
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Value, E> {
-        self.0.typed()
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        self.0.typed(value)
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Value, E> {

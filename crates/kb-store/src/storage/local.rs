@@ -5,6 +5,7 @@
 //! lock                    held by the one writer, and says who that is
 //! packs/HASH.pack         durable before the head names it
 //! index/HASH.idx          not synced: torn or missing, it is made again
+//! source-HASH.lock        held by the one run of a source
 //! kb.toml                 settings, only ever read
 //! packs/tmp-…, index/tmp-…, tmp-…    unfinished
 //! ```
@@ -106,12 +107,29 @@ impl<F: Fs> LocalStorage<F> {
     }
 
     /// Returns who holds the lock, as far as the note tells: a note of a process that is no more is not the holder's.
-    fn holder(&self) -> Option<LockHolder> {
-        self.read_lock_note().filter(|holder| self.fs.is_alive(holder.pid) != Some(false))
+    fn holder(&self, lock: &str) -> Option<LockHolder> {
+        self.read_lock_note(lock).filter(|holder| self.fs.is_alive(holder.pid) != Some(false))
     }
 
-    fn read_lock_note(&self) -> Option<LockHolder> {
-        let text = String::from_utf8(self.fs.read(&self.root.join("lock")).ok()?).ok()?;
+    fn take_lock(&self, name: &str, wait: Duration, holder: &LockHolder) -> Result<Box<dyn WriterLock>, StoreError> {
+        let path = self.root.join(name);
+        let command = holder.command.replace(['\t', '\n'], " ");
+        let note = format!("{}\t{}\t{command}\n", holder.pid, holder.since);
+        let started = std::time::Instant::now();
+        for attempt in 0.. {
+            if let Some(lock) = self.fs.try_lock(&path, &note).map_err(|source| not_locked(&path, source))? {
+                return Ok(Box::new(LocalLock(lock)));
+            }
+            if started.elapsed() >= wait {
+                break;
+            }
+            self.fs.pause(attempt);
+        }
+        Err(StoreError::Busy { holder: self.holder(name), waited: started.elapsed() })
+    }
+
+    fn read_lock_note(&self, lock: &str) -> Option<LockHolder> {
+        let text = String::from_utf8(self.fs.read(&self.root.join(lock)).ok()?).ok()?;
         let mut parts = text.trim_end().splitn(3, '\t');
         Some(LockHolder {
             pid: parts.next()?.parse().ok()?,
@@ -221,30 +239,22 @@ impl<F: Fs> Storage for LocalStorage<F> {
     }
 
     fn lock(&self, wait: Duration, holder: &LockHolder) -> Result<Box<dyn WriterLock>, StoreError> {
-        let path = self.root.join("lock");
-        for part in [path.clone(), self.dir(Area::Packs), self.dir(Area::Index)] {
+        for part in [self.root.join("lock"), self.dir(Area::Packs), self.dir(Area::Index)] {
             self.refuse_link(&part)?;
         }
-        let command = holder.command.replace(['\t', '\n'], " ");
-        let note = format!("{}\t{}\t{command}\n", holder.pid, holder.since);
-        let started = std::time::Instant::now();
-        for attempt in 0.. {
-            if let Some(lock) = self.fs.try_lock(&path, &note).map_err(|source| not_locked(&path, source))? {
-                return Ok(Box::new(LocalLock(lock)));
-            }
-            if started.elapsed() >= wait {
-                break;
-            }
-            self.fs.pause(attempt);
-        }
-        Err(StoreError::Busy { holder: self.holder(), waited: started.elapsed() })
+        self.take_lock("lock", wait, holder)
+    }
+
+    fn lock_named(&self, name: &str, wait: Duration, holder: &LockHolder) -> Result<Box<dyn WriterLock>, StoreError> {
+        self.refuse_link(&self.root.join(name))?;
+        self.take_lock(name, wait, holder)
     }
 
     fn lock_state(&self) -> Result<(Option<LockHolder>, bool), StoreError> {
         let path = self.root.join("lock");
         self.refuse_link(&path)?;
         let held = self.fs.is_locked(&path).io("look at the lock of", &path)?;
-        Ok((if held { self.holder() } else { self.read_lock_note() }, held))
+        Ok((if held { self.holder("lock") } else { self.read_lock_note("lock") }, held))
     }
 }
 

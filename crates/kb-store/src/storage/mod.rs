@@ -125,6 +125,9 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Becomes the one writer, or says who is after `wait`.
     fn lock(&self, wait: Duration, holder: &LockHolder) -> Result<Box<dyn WriterLock>, StoreError>;
 
+    /// Takes a lock of another purpose than writing, kept in a file of this name; else as [`Storage::lock`].
+    fn lock_named(&self, name: &str, wait: Duration, holder: &LockHolder) -> Result<Box<dyn WriterLock>, StoreError>;
+
     /// Returns who wrote the lock last and whether it is held now.
     fn lock_state(&self) -> Result<(Option<LockHolder>, bool), StoreError>;
 }

@@ -34,7 +34,7 @@ struct Disk {
     off: bool,
     full_after: Option<u64>,
     refuses_writes: bool,
-    locked: bool,
+    locked: BTreeSet<PathBuf>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -166,7 +166,8 @@ impl CrashFs {
     }
 
     fn of(mut disk: Disk) -> Self {
-        (disk.budget, disk.off, disk.full_after, disk.locked) = (None, false, None, false);
+        (disk.budget, disk.off, disk.full_after) = (None, false, None);
+        disk.locked.clear();
         Self(Arc::new(Mutex::new(disk)))
     }
 
@@ -301,13 +302,13 @@ impl FsFile for OpenFile {
 }
 
 #[derive(Debug)]
-struct Held(CrashFs);
+struct Held(CrashFs, PathBuf);
 
 impl FsLock for Held {}
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.disk().locked = false;
+        self.0.disk().locked.remove(&self.1);
     }
 }
 
@@ -396,21 +397,20 @@ impl Fs for CrashFs {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         disk.needs_folder(path)?;
-        if disk.locked {
+        if !disk.locked.insert(path.to_owned()) {
             return Ok(None);
         }
-        disk.locked = true;
         let id = match disk.now.files.get(path) {
             Some(id) => *id,
             None => disk.files.keys().next_back().map_or(0, |last| last + 1),
         };
         disk.files.insert(id, Data { bytes: Arc::new(note.as_bytes().to_vec()), synced: None });
         disk.now.files.insert(path.to_owned(), id);
-        Ok(Some(Box::new(Held(self.clone()))))
+        Ok(Some(Box::new(Held(self.clone(), path.to_owned()))))
     }
 
-    fn is_locked(&self, _path: &Path) -> io::Result<bool> {
-        Ok(self.disk().locked)
+    fn is_locked(&self, path: &Path) -> io::Result<bool> {
+        Ok(self.disk().locked.contains(path))
     }
 
     fn pause(&self, _attempt: u32) {

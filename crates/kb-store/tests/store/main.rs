@@ -22,4 +22,5 @@ mod refusals;
 mod searching;
 mod seen;
 mod skills;
+mod sources;
 mod support;
