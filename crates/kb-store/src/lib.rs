@@ -21,6 +21,7 @@ mod near;
 mod pack;
 mod paged;
 mod prepare;
+mod project;
 mod read;
 mod record;
 mod reports;
@@ -39,6 +40,7 @@ mod walk;
 
 pub use error::{LockHolder, StoreError};
 pub use knowledge_base::KnowledgeBase;
+pub use project::{ChapterUpdate, NewKnowledge, ProjectError, ProjectStore};
 pub use reports::{DoctorReport, ExportedDocument, Finding, ImportError, ImportLine, ImportReport, LockReport};
 pub use request::{
     Gc, ImportOptions, LearnPaths, ListFilter, NewAgent, NewSkill, Observer, Options, Progress, Search, Silent, Target,
