@@ -6,6 +6,7 @@
 //! **Invariant:** a write that is reported as done is durable and committed; one that fails leaves the files as they
 //! were. Files are the truth: what a person, `git pull` or another process changed is what the next call reads.
 
+mod activity;
 mod document;
 mod edit;
 mod error;
@@ -14,9 +15,11 @@ mod history;
 mod home;
 mod name;
 mod registry;
+mod search;
 mod transaction;
 
 use std::path::Path;
+use std::sync::Mutex;
 
 use kb_core::{ProjectEntry, ProjectList, ProjectMain};
 
@@ -54,6 +57,8 @@ const KNOWLEDGE: &str = "knowledge";
 pub struct ProjectStore {
     home: Home,
     options: Options,
+    indexes: Mutex<search::Indexes>,
+    recorder: activity::Recorder,
 }
 
 impl ProjectStore {
@@ -66,7 +71,7 @@ impl ProjectStore {
             GixRepository::create(home.root())?;
             ignore_own_files(&home)?;
         }
-        Ok(Self { home, options })
+        Ok(Self { home, options, indexes: Mutex::default(), recorder: activity::Recorder::default() })
     }
 
     /// Returns the home, links resolved.

@@ -2,8 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests write files by hand, and break them on purpose")]
 
+mod activity;
 mod documents;
 mod git;
 mod names;
+mod searching;
 mod support;
 mod survival;
