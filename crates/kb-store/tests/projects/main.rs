@@ -6,6 +6,7 @@ mod activity;
 mod documents;
 mod git;
 mod names;
+mod processes;
 mod searching;
 mod support;
 mod survival;
