@@ -1,6 +1,6 @@
 //! The kb knowledge base: documents and their sections in a directory, safe against any crash, and their search.
 //!
-//! [`KnowledgeBase`] has one method an operation.
+//! [`KnowledgeBase`] has one method an operation; so has [`ProjectStore`], a second store of project knowledge in Git.
 //!
 //! **Invariant:** this crate reads no environment and no clock, knows no home directory, prints nothing. What it needs
 //! of these is in [`Options`].
