@@ -24,6 +24,7 @@ use crate::{MediaType, Warning};
 
 pub use cut::MAX_SECTION_BYTES;
 pub use links::{Link, links};
+pub(crate) use markdown::{HeadingLine, body_start, outline};
 
 /// The version of the rules by which sources are split. A document learned under another one is split anew.
 pub const SPLITTER_VERSION: u32 = 1;

@@ -14,7 +14,9 @@ mod source;
 pub use analysis::{Analyzer, Language, MAX_TERM_BYTES, Markup, PlacedTerm, RawToken, Term, TermKind, unspaced_units};
 pub use matcher::{Findings, Form, Matcher, Window};
 pub use query::{Clause, ClauseKind, Field, Filters, MAX_CLAUSES, Occur, ParsedQuery, Unit, parse, parse_phrase};
-pub use search::{DateBound, LiveSegment, Ranked, RankedHit, RankedSection, SearchOptions, Searcher, Texts};
+pub use search::{
+    DateBound, LiveSegment, MatchedDocument, Ranked, RankedHit, RankedSection, SearchOptions, Searcher, Texts,
+};
 pub use segment::{
     BuildError, DateKey, Dead, DocumentInput, Occurrence, SectionInput, Segment, SegmentBuilder, SegmentStats, merge,
 };

@@ -1,6 +1,6 @@
 //! The kb knowledge base: documents and their sections in a directory, safe against any crash, and their search.
 //!
-//! [`KnowledgeBase`] has one method an operation.
+//! [`KnowledgeBase`] has one method an operation; so has [`ProjectStore`], a second store of project knowledge in Git.
 //!
 //! **Invariant:** this crate reads no environment and no clock, knows no home directory, prints nothing. What it needs
 //! of these is in [`Options`].
@@ -23,6 +23,7 @@ mod near;
 mod pack;
 mod paged;
 mod prepare;
+mod project;
 mod read;
 mod record;
 mod reports;
@@ -43,6 +44,7 @@ mod walk;
 
 pub use error::{LockHolder, StoreError};
 pub use knowledge_base::KnowledgeBase;
+pub use project::{ChapterUpdate, NewKnowledge, ProjectError, ProjectStore};
 pub use reports::{DoctorReport, ExportedDocument, Finding, ImportError, ImportLine, ImportReport, LockReport};
 pub use request::{
     Gc, ImportOptions, LearnPaths, ListFilter, NewAgent, NewSkill, Observer, Options, Progress, Search, Silent, Target,

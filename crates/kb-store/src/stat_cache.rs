@@ -33,8 +33,24 @@ impl Stamp {
         Self { len: metadata.len(), modified: crate::walk::modified(metadata), changed, inode }
     }
 
+    pub(crate) fn put(&self, bytes: &mut Vec<u8>) {
+        bytes.put_varint(self.len);
+        bytes.put_signed(self.modified);
+        bytes.put_signed(self.changed);
+        bytes.put_varint(self.inode);
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            len: reader.varint()?,
+            modified: reader.signed()?,
+            changed: reader.signed()?,
+            inode: reader.varint()?,
+        })
+    }
+
     /// Says whether an edit after `now` must show in the times.
-    fn is_settled(&self, now: i64) -> bool {
+    pub(crate) fn is_settled(&self, now: i64) -> bool {
         let is_coarse = self.modified % 1_000_000_000 == 0;
         let margin = if is_coarse { COARSE_NANOS } else { TICK_NANOS };
         self.modified.max(self.changed).saturating_add(margin) < now
@@ -125,10 +141,7 @@ fn encode(entries: &[(String, Known)]) -> Vec<u8> {
     bytes.put_varint(entries.len() as u64);
     for (name, known) in entries {
         bytes.put_text(name);
-        bytes.put_varint(known.stamp.len);
-        bytes.put_signed(known.stamp.modified);
-        bytes.put_signed(known.stamp.changed);
-        bytes.put_varint(known.stamp.inode);
+        known.stamp.put(&mut bytes);
         bytes.put_text(known.docid.as_str());
         bytes.extend_from_slice(&known.inputs);
     }
@@ -146,12 +159,7 @@ fn decode(bytes: &[u8]) -> Result<FxHashMap<String, Known>, Malformed> {
     let mut known = FxHashMap::default();
     for _ in 0..reader.count(22)? {
         let name = reader.text()?.to_owned();
-        let stamp = Stamp {
-            len: reader.varint()?,
-            modified: reader.signed()?,
-            changed: reader.signed()?,
-            inode: reader.varint()?,
-        };
+        let stamp = Stamp::read(&mut reader)?;
         let docid = reader.text()?.parse().map_err(|_| reader.malformed("no docid"))?;
         known.insert(name, Known { stamp, docid, inputs: reader.array()? });
     }

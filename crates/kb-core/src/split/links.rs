@@ -40,7 +40,7 @@ pub fn links(source: &str, media_type: &MediaType) -> Vec<Link> {
 }
 
 fn in_markdown(source: &str, found: &mut Vec<Link>) {
-    let body = body_start(source);
+    let (body, _) = body_start(source);
     let first_line = Lines::of(&source[..body]).line_at(body);
     let arena = Arena::new();
     for node in parse_document(&arena, &source[body..], &options()).descendants() {

@@ -5,6 +5,8 @@
 //!
 //! **Invariant:** `comrak` gets the source without its front matter and counts lines as [`Lines`] does.
 
+use std::ops::Range;
+
 use comrak::nodes::{AstNode, NodeValue};
 use comrak::{Arena, Options, parse_document};
 
@@ -43,6 +45,53 @@ pub(super) fn parse(source: &str) -> Parsed {
     parsed
 }
 
+/// A heading of the document itself.
+pub(crate) struct HeadingLine {
+    /// Its lines, the underline of a setext heading and the last line end included.
+    pub(crate) range: Range<usize>,
+    pub(crate) level: u8,
+    pub(crate) is_setext: bool,
+    /// Its text without markup.
+    pub(crate) text: String,
+}
+
+/// Headings and paragraphs of the document itself, in order.
+#[derive(Default)]
+pub(crate) struct Outline {
+    pub(crate) headings: Vec<HeadingLine>,
+    /// The lines of each paragraph, the last line end included.
+    pub(crate) paragraphs: Vec<Range<usize>>,
+}
+
+/// Returns headings and paragraphs of the Markdown from `body` on.
+pub(crate) fn outline(source: &str, body: usize) -> Outline {
+    let lines = Lines::of(source);
+    let first_line = lines.line_at(body);
+    let arena = Arena::new();
+    let root = parse_document(&arena, &source[body..], &options());
+    let mut outline = Outline::default();
+    let mut last = body;
+    for block in root.children() {
+        let ast = block.data();
+        let start = lines.start(first_line + ast.sourcepos.start.line - 1).clamp(last, source.len());
+        let end = lines.start(first_line + ast.sourcepos.end.line).clamp(start, source.len());
+        match &ast.value {
+            NodeValue::Heading(heading) if !(heading.setext && has_table(&source[start..], ast.sourcepos)) => {
+                outline.headings.push(HeadingLine {
+                    range: start..end,
+                    level: heading.level,
+                    is_setext: heading.setext,
+                    text: plain_text(block),
+                });
+            }
+            NodeValue::Paragraph => outline.paragraphs.push(start..end),
+            _ => {}
+        }
+        last = end;
+    }
+    outline
+}
+
 /// The syntax is plain `CommonMark`.
 ///
 /// Of the extensions only tables could change which lines are headings, and they let a few kilobytes of hostile text
@@ -75,10 +124,12 @@ fn plain_text<'a>(node: &'a AstNode<'a>) -> String {
     text
 }
 
-/// Returns where the body begins: after the front matter, if there is one that can be read.
-pub(super) fn body_start(source: &str) -> usize {
+/// Returns where the body begins, and what is wrong with the front matter above it.
+pub(crate) fn body_start(source: &str) -> (usize, Vec<Warning>) {
     let lines = Lines::of("");
-    read_front_matter(source, &lines, &mut Parsed::default(), &mut Sections::new("", &lines))
+    let mut parsed = Parsed::default();
+    let body = read_front_matter(source, &lines, &mut parsed, &mut Sections::new("", &lines));
+    (body, parsed.warnings)
 }
 
 /// Reads the front matter and returns where the body begins.

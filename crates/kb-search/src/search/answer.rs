@@ -47,16 +47,7 @@ pub(super) fn answer<S: Source>(
     texts: &dyn Texts,
 ) -> Result<Ranked, SegmentError> {
     let merged = (options.mode == Mode::Phrase).then(|| as_phrase(query));
-    let query = merged.as_ref().unwrap_or(query);
-    let mut lexicon = Lexicon::new(&searcher.segments, &searcher.analyzer, searcher.totals.sections);
-    let plan = Plan::new(&query.clauses, options.mode, &mut lexicon, &searcher.analyzer)?;
-    let mut allowed = Vec::with_capacity(searcher.segments.len());
-    for (segment, _) in &searcher.segments {
-        let filters = [&query.filters, &options.filters];
-        allowed.push(filter::documents(segment, filters, options, &searcher.analyzer)?);
-    }
-    let impacts = Impacts::new(&searcher.totals);
-    let search = Search { searcher, query, options, lexicon, plan, allowed, impacts };
+    let search = Search::new(searcher, merged.as_ref().unwrap_or(query), options)?;
     if search.plan.wanted.is_empty() { search.listing() } else { search.run(texts) }
 }
 
@@ -115,6 +106,52 @@ pub(super) struct Ranking<'s> {
     pub(super) candidate: Candidate<'s>,
     look: Look,
     pub(super) score: u32,
+}
+
+impl<'a, S: Source> Search<'a, S> {
+    pub(super) fn new(
+        searcher: &'a Searcher<S>,
+        query: &'a ParsedQuery,
+        options: &'a SearchOptions,
+    ) -> Result<Self, SegmentError> {
+        let mut lexicon = Lexicon::new(&searcher.segments, &searcher.analyzer, searcher.totals.sections);
+        let plan = Plan::new(&query.clauses, options.mode, &mut lexicon, &searcher.analyzer)?;
+        let mut allowed = Vec::with_capacity(searcher.segments.len());
+        for (segment, _) in &searcher.segments {
+            let filters = [&query.filters, &options.filters];
+            allowed.push(filter::documents(segment, filters, options, &searcher.analyzer)?);
+        }
+        let impacts = Impacts::new(&searcher.totals);
+        Ok(Self { searcher, query, options, lexicon, plan, allowed, impacts })
+    }
+
+    /// Returns for each segment every live section in which any clause matches, with the sum of their scores.
+    pub(super) fn every_section(&self) -> Result<Vec<Matches>, SegmentError> {
+        let clauses = self.plan.wanted.len();
+        // Asked for one by one: together, a part of a compound would do for the whole.
+        let one = |clause: usize| (0..clauses).map(|other| other == clause).collect::<Vec<bool>>();
+        let requests: Vec<Request> =
+            (0..clauses).map(|clause| self.plan.request(&self.lexicon, &one(clause), true)).collect();
+        let every = |index: usize| {
+            let scope = self.scope(index);
+            let all = 0..scope.segment.sections();
+            let mut found = Matches::new();
+            for request in &requests {
+                found.extend(scope.sections(request, std::slice::from_ref(&all))?.into_iter().flatten());
+            }
+            found.sort_by_key(|&(section, _)| section);
+            found.dedup_by(|next, first| {
+                let is_same = next.0 == first.0;
+                first.1 = if is_same { first.1.saturating_add(next.1) } else { first.1 };
+                is_same
+            });
+            if let Some(dead) = scope.dead {
+                found.retain(|&(section, _)| !dead.contains_section(section));
+            }
+            Ok(found)
+        };
+        (0..self.searcher.segments.len()).map(every).collect()
+    }
 }
 
 impl<S: Source> Search<'_, S> {

@@ -6,6 +6,7 @@ mod answer;
 mod collect;
 mod condition;
 mod evaluate;
+mod every;
 mod exact;
 mod filter;
 mod plan;
@@ -14,6 +15,8 @@ mod terms;
 #[cfg(test)]
 mod tests;
 mod window;
+
+pub use every::MatchedDocument;
 
 use std::borrow::Cow;
 use std::sync::Arc;
