@@ -433,7 +433,9 @@ impl Pack {
     /// Says whether all that the pack ever held is known, be it readable or not.
     pub(crate) fn is_accounted_for(&self) -> bool {
         let is_listed = |layout: &Layout| (0..layout.entries).all(|i| layout.entry(i).is_ok());
-        self.layout.as_ref().is_ok_and(is_listed) || self.salvaged().is_accounted_for
+        // Of a pack whose place another took nothing is known, however sound that other is.
+        !self.layout.as_ref().is_ok_and(|layout| layout.file.is_another())
+            && (self.layout.as_ref().is_ok_and(is_listed) || self.salvaged().is_accounted_for)
     }
 
     /// Says whether every byte is as it was written.

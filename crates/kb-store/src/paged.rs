@@ -29,6 +29,9 @@ const FOOTER: u64 = 48;
 pub(crate) const STRETCH: u64 = 8 << 20;
 const MAGIC: [u8; 8] = *b"kbpaged\x01";
 
+/// Bytes that are hashed at once.
+const HASHED: usize = 1 << 20;
+
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
@@ -239,8 +242,20 @@ impl PagedFile {
         self.object.bytes(range).map_err(|e| self.damage(start, e.to_string()))
     }
 
-    /// Verifies every page and returns what is wrong.
+    /// Verifies every page, and where all are right that the file is the one of this name. Returns what is wrong.
     pub(crate) fn verify(&self) -> Vec<Damage> {
+        if self.is_another() {
+            return vec![self.damage(0, "it is another file than its name says")];
+        }
+        self.verify_pages()
+    }
+
+    /// Says whether every page is right, but of another file than the one of this name.
+    pub(crate) fn is_another(&self) -> bool {
+        self.verify_pages().is_empty() && !self.is_named_right()
+    }
+
+    fn verify_pages(&self) -> Vec<Damage> {
         let mut sweep = self.sweep();
         let pages = self.len.div_ceil(PAGE);
         let verify = |page| {
@@ -248,6 +263,19 @@ impl PagedFile {
             self.verify_page(page).err()
         };
         (0..pages).filter_map(verify).collect()
+    }
+
+    /// Says whether the name is the hash of the bytes.
+    fn is_named_right(&self) -> bool {
+        let mut sweep = self.sweep();
+        let mut hasher = blake3::Hasher::new();
+        let total = self.object.len();
+        for start in (0..total).step_by(HASHED) {
+            sweep.reach(start);
+            let Ok(bytes) = self.raw(start..total.min(start + HASHED as u64)) else { return false };
+            hasher.update(bytes);
+        }
+        hasher.finalize().as_bytes()[..16] == self.name.hash
     }
 
     /// Begins to read the file from end to end.

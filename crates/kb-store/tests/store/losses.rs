@@ -179,6 +179,28 @@ fn a_lost_revision_and_a_lost_unlearning_are_named() {
     assert_eq!(kb.check(&mut Silent).expect("checked").problems, []);
 }
 
+#[test]
+fn a_sound_pack_in_the_place_of_another_is_damage() {
+    let (base, pack) = two_packs();
+    let packs = std::fs::read_dir(base.database().join("packs")).expect("readable");
+    let other = packs.map(|entry| entry.expect("readable").path()).find(|path| *path != pack).expect("there are two");
+    std::fs::remove_file(&pack).expect("it was there");
+    std::fs::copy(other, &pack).expect("writable");
+    let kb = KnowledgeBase::open(base.database(), options()).expect("it opens");
+    for _ in 0..2 {
+        let problems = kb.check(&mut Silent).expect("checked").problems;
+        assert_eq!(named(&problems), ["second"]);
+        let damage = problems.iter().find(|problem| problem.file.is_some()).expect("the file is named");
+        assert!(pack.ends_with(damage.file.as_ref().expect("it was looked for")), "{damage:?}");
+        assert!(!damage.detail.contains("nothing that it holds is lost"), "{damage:?}");
+        kb.gc(&Gc::default(), &mut Silent).expect("collected");
+    }
+    kb.learn(&Text { again: true, ..text("second", SECOND) }).expect("learned");
+    kb.gc(&Gc::default(), &mut Silent).expect("collected");
+    assert_eq!(kb.check(&mut Silent).expect("checked").problems, []);
+    assert_eq!(kb.document_bytes(&id("second")).expect("readable"), SECOND.as_bytes());
+}
+
 /// Errors and warnings of `doctor`, as topic and detail.
 fn ailments(base: &Base) -> Vec<(String, String)> {
     let report = KnowledgeBase::doctor(base.database(), options()).expect("it looks");
