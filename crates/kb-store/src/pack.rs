@@ -256,12 +256,7 @@ impl Pack {
     /// Opens a pack; a damaged one too. `Ok(None)` where there is no such file.
     pub(crate) fn open(storage: &dyn Storage, name: FileName) -> Result<Option<Self>, StoreError> {
         let Some(object) = storage.open(name)? else { return Ok(None) };
-        let layout = match PagedFile::open(storage, name, FileKind::Pack) {
-            Ok(Some(file)) => Layout::read(file),
-            Ok(None) => return Ok(None),
-            Err(StoreError::Damaged { offset, detail, .. }) => Err(Damage { file: name, offset, detail }),
-            Err(error) => return Err(error),
-        };
+        let layout = PagedFile::over(Arc::clone(&object), name, FileKind::Pack).and_then(Layout::read);
         if let Ok(layout) = &layout
             && layout.file.version() > VERSION
         {
@@ -507,9 +502,6 @@ impl Pack {
     /// Lets go of the memory of what was read so far.
     pub(crate) fn release(&self) {
         self.object.release();
-        if let Ok(layout) = &self.layout {
-            layout.file.release();
-        }
     }
 
     fn salvaged(&self) -> &Salvaged {

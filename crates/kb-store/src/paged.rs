@@ -189,7 +189,8 @@ impl PagedFile {
         Ok(Some(Self::over(object, name, kind)?))
     }
 
-    fn over(object: Arc<dyn Object>, name: FileName, kind: FileKind) -> Result<Self, Damage> {
+    /// Reads a file that was opened before.
+    pub(crate) fn over(object: Arc<dyn Object>, name: FileName, kind: FileKind) -> Result<Self, Damage> {
         let total = object.len();
         let damage = |offset, detail: &str| Damage { file: name, offset, detail: detail.to_owned() };
         let at = total.checked_sub(FOOTER).ok_or_else(|| damage(0, "it is shorter than a footer"))?;
