@@ -128,6 +128,17 @@ impl Home {
         Ok(())
     }
 
+    /// Removes the folders above a path, below the home, that hold nothing.
+    pub(super) fn remove_empty_folders(&self, relative: &str) {
+        let mut path = Path::new(relative);
+        while let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            if std::fs::remove_dir(self.root.join(parent)).is_err() {
+                return;
+            }
+            path = parent;
+        }
+    }
+
     fn make_folders(&self, folder: &Path) -> Result<()> {
         if folder.is_dir() || !folder.starts_with(&self.root) {
             return Ok(());

@@ -69,8 +69,9 @@ impl ProjectStore {
         let home = Home::open(home.as_ref())?;
         if !home.root().join(".git").exists() {
             GixRepository::create(home.root())?;
-            ignore_own_files(&home)?;
         }
+        // Where it fails, as in a home that is read only, Git shows two files more.
+        let _ = ignore_own_files(&home);
         Ok(Self { home, options, indexes: Mutex::default(), recorder: activity::Recorder::default() })
     }
 
@@ -146,12 +147,14 @@ impl ProjectStore {
 /// Has Git ignore caches and the log. A `.gitignore` that is there is a person's: then the repository's own list is
 /// added to.
 fn ignore_own_files(home: &Home) -> Result<()> {
-    if home.read(".gitignore")?.is_none() {
-        return home.put(".gitignore", Some(home::IGNORED.as_bytes()));
+    match home.read(".gitignore")?.as_deref() {
+        None => return home.put(".gitignore", Some(home::IGNORED.as_bytes())),
+        Some(list) if list == home::IGNORED.as_bytes() => return Ok(()),
+        Some(_) => {}
     }
     let path = ".git/info/exclude";
     let mut list = home.read(path)?.unwrap_or_default();
-    if !list.ends_with(home::IGNORED.as_bytes()) {
+    if !String::from_utf8_lossy(&list).contains(home::IGNORED) {
         list.extend_from_slice(home::IGNORED.as_bytes());
         home.put(path, Some(&list))?;
     }

@@ -107,6 +107,9 @@ impl ProjectStore {
         for change in replaced.into_iter().rev() {
             // What cannot be put back is a file with the new text, which the next write commits.
             let _ = self.home.put(&change.path, change.content.as_deref());
+            if change.content.is_none() {
+                self.home.remove_empty_folders(&change.path);
+            }
         }
         error
     }

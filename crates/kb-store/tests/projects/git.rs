@@ -103,7 +103,45 @@ fn a_commit_that_fails_is_reported_and_leaves_the_files() {
     assert_eq!(error.code(), "git-locked");
     assert_eq!(home.store.projects().expect("listed").count, 1);
     std::fs::remove_file(home.path().join(".git/index.lock")).expect("it is there");
+    home.create("fresh", "doc");
+    assert!(home.path().join("projects/fresh/knowledge/doc.md").is_file(), "its folder is as if it had never failed");
     home.update("p", "doc", "One", "new");
+    home.is_clean();
+}
+
+#[test]
+fn packing_bounds_the_growth_and_loses_nothing() {
+    let home = TestHome::new();
+    home.create("p", "doc");
+    // An object that nothing names, as after a commit that was amended.
+    home.write("lost.txt", "nothing names this");
+    let lost = home.git(&["hash-object", "-w", "lost.txt"]);
+    let text = "A line of the text that stays as it was.\n".repeat(100);
+    let mut revisions = Vec::new();
+    for n in 0..300 {
+        revisions.extend(home.update("p", "doc", "One", &format!("{text}\n{n}")));
+    }
+    assert_eq!(revisions.len(), 300);
+    let count = home.git(&["count-objects", "-v"]);
+    let number = |key: &str| -> u64 {
+        let line = count.lines().find_map(|line| line.strip_prefix(key)).expect(key);
+        line.trim_start_matches(':').trim().parse().expect("a number")
+    };
+    assert!(number("count") < 1_000 && number("packs") >= 1 && number("in-pack") >= 1_000, "{count}");
+    assert!(number("size-pack") < 300, "versions of one text are deltas: {count}");
+    assert_eq!(number("garbage"), 0, "{count}");
+    home.git(&["fsck", "--strict", "--full"]);
+    for pack in std::fs::read_dir(home.path().join(".git/objects/pack")).expect("listed") {
+        let path = pack.expect("listed").path();
+        if path.extension().is_some_and(|end| end == "idx") {
+            home.git(&["verify-pack", path.to_str().expect("text")]);
+        }
+    }
+    assert_eq!(home.git(&["cat-file", "-p", lost.trim()]), "nothing names this");
+    let first = home.store.text_at("p", "doc", &revisions[0]).expect("there");
+    assert!(first.contains("\n0\n"), "{first}");
+    assert_eq!(home.store.history("p", Some("doc"), 1_000).expect("listed").count, 301);
+    std::fs::remove_file(home.path().join("lost.txt")).expect("it is there");
     home.is_clean();
 }
 
@@ -150,4 +188,7 @@ fn a_home_may_lie_in_a_bigger_repository_or_be_a_persons_own() {
     let log = git(own.path(), &["log", "--format=%s", "trunk", "--name-only"]);
     let expected = "Update knowledge for p: Updated main.md\n\nindex.json\nprojects/p/main.md\n";
     assert_eq!(String::from_utf8_lossy(&log.stdout), expected);
+    store.search("p", "x").expect("searched");
+    let status = git(own.path(), &["status", "--porcelain"]);
+    assert_eq!(String::from_utf8_lossy(&status.stdout), "?? .gitignore\n", "its own list of what to ignore is theirs");
 }

@@ -16,6 +16,7 @@ use gix::{ObjectId, Repository as Gix};
 use super::super::Result;
 use super::super::error::ProjectError;
 use super::locks::{self, Kind, Lock};
+use super::pack;
 use super::{Change, ChangeKind, FileChange, Repository, Revision};
 use crate::error::IoContext;
 use crate::storage::{Disk, Fs};
@@ -40,7 +41,7 @@ fn failed(op: &'static str) -> impl Fn(&dyn Display) -> ProjectError {
 }
 
 /// Adds what was tried to an error of Git's.
-trait GitContext<T> {
+pub(super) trait GitContext<T> {
     fn git(self, op: &'static str) -> Result<T>;
 }
 
@@ -327,6 +328,8 @@ impl Repository for GixRepository {
             reference.publish()?;
             self.log_reference(&branch, parent, commit, seconds, message.lines().next().unwrap_or_default());
             index.publish()?;
+            // Objects that cannot be packed cost space, not the commit.
+            let _ = pack::pack(&self.repo);
             return Ok(id);
         }
     }

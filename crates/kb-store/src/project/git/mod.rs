@@ -3,8 +3,10 @@
 //! **Invariant:** nothing but the paths that are given is committed, under an identity given with the commit. The
 //! working tree is never touched here.
 
+mod delta;
 mod gix;
 mod locks;
+mod pack;
 
 use std::fmt::Debug;
 use std::time::Duration;
