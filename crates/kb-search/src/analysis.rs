@@ -103,8 +103,8 @@ pub struct Analyzer {
 }
 
 impl Analyzer {
-    /// Raised with every change of what comes out.
-    pub const VERSION: u32 = 1;
+    /// Raised with every change of what comes out, and of the weights that stored bounds were computed under.
+    pub const VERSION: u32 = 2;
 
     /// Returns an analyser that stems by this language.
     pub fn new(language: Language) -> Self {

@@ -6,6 +6,7 @@
 mod analysis;
 mod matcher;
 mod query;
+mod ranking;
 mod search;
 mod segment;
 mod snippet;

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** every text is a query; none is an error. What a clause asks for is analysed as documents are.
 
+mod light_words;
 mod parser;
 mod stop_words;
 
@@ -45,6 +46,8 @@ pub struct Unit {
     pub width: u32,
     /// A word that says little; it weighs less and is the first to be dropped.
     pub stop: bool,
+    /// A word that qualifies others or frames the question; it weighs less, but is looked for.
+    pub light: bool,
 }
 
 /// What has to be found.

@@ -19,6 +19,7 @@
 
 use rustc_hash::FxHashSet;
 
+use super::light_words::is_light_word;
 use super::stop_words::is_stop_word;
 use super::{Clause, ClauseKind, Field, Occur, ParsedQuery, Unit};
 use crate::analysis::{Analyzer, Markup, RawToken, TermKind, unspaced_units};
@@ -285,7 +286,8 @@ impl Builder<'_> {
             && raw.len() > 1
             && raw.bytes().all(|byte| byte.is_ascii_uppercase())
             && !matches!(raw, "AND" | "OR" | "NOT");
-        Some(Unit { raw: raw.to_owned(), terms, width, stop: !named && is_stop_word(&folded) })
+        let (stop, light) = (!named && is_stop_word(&folded), !named && is_light_word(&folded));
+        Some(Unit { raw: raw.to_owned(), terms, width, stop, light })
     }
 }
 

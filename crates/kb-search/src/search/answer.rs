@@ -17,6 +17,7 @@ use super::rerank::{self, Look};
 use super::terms::Lexicon;
 use super::{Ranked, RankedHit, RankedSection, SearchOptions, Searcher, Texts};
 use crate::query::{Clause, ClauseKind, Occur, ParsedQuery, Unit};
+use crate::ranking::RANKING;
 use crate::segment::Impacts;
 use crate::source::{SegmentError, Source};
 
@@ -31,8 +32,6 @@ const QUOTED_TEXTS: usize = 800;
 /// Where fewer documents than this hold all words, those that hold some are ranked among them. It does not hang on the page asked for,
 /// so that totals and pages agree.
 const FEW: usize = 10;
-/// What a section that holds none of the words would lose of its score, if it were found.
-const COVERAGE: f64 = 0.5;
 /// Other sections of a hit.
 const MORE: usize = 5;
 /// Other documents of a hit.
@@ -261,7 +260,7 @@ impl<S: Source> Search<'_, S> {
         Ok(())
     }
 
-    /// Returns 1 for a section that holds all known words, less by up to [`COVERAGE`] for one that holds a part of them
+    /// Returns 1 for a section that holds all known words, less by up to `coverage` for one that holds a part of them
     /// by idf.
     fn coverage(&self, look: &Look) -> f64 {
         let (mut held, mut all) = (0.0, 0.0);
@@ -270,7 +269,7 @@ impl<S: Source> Search<'_, S> {
             all += weight;
             held += if look.matched >> index & 1 == 1 { weight } else { 0.0 };
         }
-        1.0 - COVERAGE * (1.0 - held / f64::max(all, 0.01))
+        1.0 - RANKING.coverage * (1.0 - held / f64::max(all, 0.01))
     }
 
     /// Goes through the stages until one finds something.

@@ -11,12 +11,11 @@ use super::plan::Planned;
 use crate::analysis::TermKind;
 use crate::matcher::{Form, Matcher};
 use crate::query::{ClauseKind, Field};
+use crate::ranking::RANKING;
 use crate::source::Source;
 
 /// Documents whose text is looked at for the forms of words.
 const TEXTS: usize = 10;
-/// Added for each word in the form asked for, times its idf.
-const EXACT: f32 = 0.1;
 
 /// What came of a look at the texts.
 pub(super) struct Looked {
@@ -91,7 +90,7 @@ impl<S: Source> Search<'_, S> {
                 _ => {}
             }
         }
-        Some((EXACT * bonus * SCORE_UNIT) as u32)
+        Some((RANKING.exact * bonus * SCORE_UNIT) as u32)
     }
 
     /// Says whether the dictionary knows less of a clause than was typed. A word that it does not know at all stands

@@ -9,10 +9,8 @@ use super::evaluate::{Condition, Request, Scored, Shape};
 use super::terms::Lexicon;
 use crate::analysis::{Analyzer, TermKind};
 use crate::query::{Clause, ClauseKind, Field, Occur, Unit};
+use crate::ranking::RANKING;
 use crate::source::{SegmentError, Source};
-
-/// How much a near-miss counts.
-const NEAR_WEIGHT: f32 = 0.7;
 
 /// A clause with its terms.
 #[derive(Debug)]
@@ -199,7 +197,7 @@ fn word<S: Source>(planned: &mut Planned, unit: &Unit, lexicon: &mut Lexicon<'_,
             TermKind::Inner => continue,
         }
         if lexicon.df(number) > 0 && !planned.scored.iter().any(|&(other, _)| other == number) {
-            planned.scored.push((number, 1.0));
+            planned.scored.push((number, weight(unit, term.kind)));
         }
     }
     let stands = |number: &usize| lexicon.df(*number) > 0;
@@ -211,6 +209,15 @@ fn word<S: Source>(planned: &mut Planned, unit: &Unit, lexicon: &mut Lexicon<'_,
         whole => Shape::Aligned { parts, whole },
     };
     Ok(())
+}
+
+/// Returns how much a term of a word counts. The whole of a compound says little that its parts do not.
+fn weight(unit: &Unit, kind: TermKind) -> f32 {
+    let joined = kind == TermKind::Whole
+        && unit.raw.contains(|character: char| !character.is_alphanumeric())
+        && unit.terms.iter().filter(|term| term.kind == TermKind::Part).count() > 1;
+    let weight = if joined { RANKING.compound_weight } else { 1.0 };
+    if unit.light { weight * RANKING.light_weight } else { weight }
 }
 
 fn phrase<S: Source>(planned: &mut Planned, units: &[Unit], lexicon: &mut Lexicon<'_, S>) -> Result<(), SegmentError> {
@@ -256,7 +263,7 @@ fn correct<S: Source>(planned: &mut Planned, unit: &Unit, lexicon: &mut Lexicon<
         }
     }
     let parts: Vec<usize> = planned.scored.iter().map(|&(term, _)| term).collect();
-    planned.scored.extend(near.iter().map(|&term| (term, NEAR_WEIGHT)));
+    planned.scored.extend(near.iter().map(|&term| (term, RANKING.near_weight)));
     match &mut planned.shape {
         Shape::Any(terms) => terms.extend(&near),
         Shape::Aligned { .. } if planned.known => {}

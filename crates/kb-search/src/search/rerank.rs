@@ -1,8 +1,8 @@
 //! A second look at the best documents: how near the words stand to each other, how many there are, and where.
 //!
 //! For each two neighbouring words of the query that both stand in the body, `n` is the number of times that they stand
-//! next to each other in this order, and half the number of times that they stand within [`NEAR`] positions otherwise;
-//! the smaller idf times `n (k1 + 1) / (n + k1 (1 - b + b · length / average))`, times [`PROXIMITY`], is added (after
+//! next to each other in this order, and `near_share` times the number of times that they stand within `near_positions` positions otherwise;
+//! the smaller idf times `n (k1 + 1) / (n + k1 (1 - b + b · length / average))`, times `proximity`, is added (after
 //! Metzler and Croft, "A Markov Random Field Model for Term Dependencies", 2005).
 //!
 //! **Invariant:** only positions are read, and of the candidates alone.
@@ -10,15 +10,9 @@
 use super::collect::Candidate;
 use super::evaluate::{SCORE_UNIT, Scope, Shape};
 use super::plan::Plan;
+use crate::ranking::RANKING;
 use crate::segment::{Cursor, FieldCounts};
 use crate::source::{SegmentError, Source};
-
-/// Share of proximity in the score.
-const PROXIMITY: f32 = 0.2;
-/// Two words are near within so many positions.
-const NEAR: u32 = 8;
-const K1: f32 = 1.2;
-const B: f32 = 0.6;
 
 /// What the second look found of a candidate.
 #[derive(Debug, Clone, Copy, Default)]
@@ -91,14 +85,15 @@ pub(super) fn look<S: Source>(
             }
         }
         let length = f32::from(scope.segment.lengths(section)?.body);
-        let norm = K1 * (1.0 - B + B * length / average);
+        let norm = RANKING.proximity_k1 * (1.0 - RANKING.proximity_b + RANKING.proximity_b * length / average);
         for index in 1..clauses.len() {
             let distance = plan.wanted[index].index - plan.wanted[index - 1].index;
             let (adjacent, near) = pairs(&positions[index - 1], &positions[index], distance as u32);
             look.adjacent |= u64::from(adjacent > 0) << index;
-            let count = adjacent as f32 + 0.5 * near as f32;
+            let count = adjacent as f32 + RANKING.near_share * near as f32;
             let weight = clauses[index].3.min(clauses[index - 1].3);
-            let bonus = (PROXIMITY * weight * count * (K1 + 1.0) / (count + norm) * SCORE_UNIT) as u32;
+            let bonus = (RANKING.proximity * weight * count * (RANKING.proximity_k1 + 1.0) / (count + norm)
+                * SCORE_UNIT) as u32;
             look.proximity = look.proximity.saturating_add(bonus);
         }
         looks.push(look);
@@ -121,10 +116,12 @@ fn pairs(first: &[u32], second: &[u32], distance: u32) -> (u32, u32) {
     let (mut adjacent, mut near) = (0, 0);
     let mut from = 0;
     for &position in first {
-        while second.get(from).is_some_and(|&other| other.saturating_add(NEAR) < position) {
+        while second.get(from).is_some_and(|&other| other.saturating_add(RANKING.near_positions) < position) {
             from += 1;
         }
-        for &other in second[from..].iter().take_while(|&&other| other <= position.saturating_add(NEAR)) {
+        for &other in
+            second[from..].iter().take_while(|&&other| other <= position.saturating_add(RANKING.near_positions))
+        {
             if other > position && (other - position == 1 || other - position == distance) {
                 adjacent += 1;
             } else if other != position {

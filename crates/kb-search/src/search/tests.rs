@@ -16,6 +16,8 @@ use crate::query::{ClauseKind, parse};
 use crate::segment::testing::{TestDocument, analyzer, build, documents, open};
 use crate::segment::{Dead, FieldCounts, Impacts, Lengths, Totals, merge};
 
+mod words;
+
 struct Library<'a>(&'a [TestDocument]);
 
 impl Texts for Library<'_> {

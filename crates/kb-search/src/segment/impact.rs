@@ -2,23 +2,16 @@
 //!
 //! `sat(f) = f (k1 + 1) / (f + k1)`; over the fields, `f = Σ weight · tf / (1 - b + b · length / average)`
 //! (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009, section 3.6). The impact is
-//! `sat(f)` plus [`TITLE_SHARE`] · `sat` of the title alone plus [`HEADING_SHARE`] · `sat` of the headings alone.
+//! `sat(f)` plus `title_share` · `sat` of the title alone plus `heading_share` · `sat` of the headings alone.
 //!
 //! **Invariant:** the impact grows at most by the factor `s` when no average grows by more than the factor `s` (each
 //! normalised frequency does, and `sat(s f) ≤ s sat(f)` for `s ≥ 1`), so a bound stored in a segment holds under other
 //! statistics after it was multiplied by `s`.
 
-const K1: f32 = 1.2;
-const B_BODY: f32 = 0.6;
-const B_OTHER: f32 = 0.5;
-const TITLE_WEIGHT: f32 = 3.0;
-const HEADING_WEIGHT: f32 = 1.5;
-const TAGS_WEIGHT: f32 = 1.0;
-const TITLE_SHARE: f32 = 0.5;
-const HEADING_SHARE: f32 = 0.25;
+use crate::ranking::RANKING;
 
 /// No impact is larger.
-pub(crate) const MAX_IMPACT: f32 = (K1 + 1.0) * (1.0 + TITLE_SHARE + HEADING_SHARE);
+pub(crate) const MAX_IMPACT: f32 = (RANKING.k1 + 1.0) * (1.0 + RANKING.title_share + RANKING.heading_share);
 
 /// One unit of a stored bound.
 pub(crate) const BOUND_UNIT: f32 = 1.0 / 16_384.0;
@@ -129,12 +122,16 @@ impl Impacts {
     pub(crate) fn new(totals: &Totals) -> Self {
         let [body, title, heading, tags] = totals.averages();
         let table = |weight: f32, average: f32| {
-            std::array::from_fn(|length| weight / (1.0 - B_OTHER + B_OTHER * length as f32 / average))
+            std::array::from_fn(|length| weight / (1.0 - RANKING.field_b + RANKING.field_b * length as f32 / average))
         };
         Self {
-            body_base: 1.0 - B_BODY,
-            body_slope: B_BODY / body,
-            fields: [table(TITLE_WEIGHT, title), table(HEADING_WEIGHT, heading), table(TAGS_WEIGHT, tags)],
+            body_base: 1.0 - RANKING.body_b,
+            body_slope: RANKING.body_b / body,
+            fields: [
+                table(RANKING.title_weight, title),
+                table(RANKING.heading_weight, heading),
+                table(RANKING.tags_weight, tags),
+            ],
         }
     }
 
@@ -152,8 +149,8 @@ impl Impacts {
         let title = field(FieldCounts::TITLE);
         let heading = field(FieldCounts::HEADING);
         saturate(body + title + heading + field(FieldCounts::TAGS))
-            + TITLE_SHARE * saturate(title / TITLE_WEIGHT)
-            + HEADING_SHARE * saturate(heading / HEADING_WEIGHT)
+            + RANKING.title_share * saturate(title / RANKING.title_weight)
+            + RANKING.heading_share * saturate(heading / RANKING.heading_weight)
     }
 }
 
@@ -163,7 +160,7 @@ pub(crate) fn bound(impact: f32) -> u16 {
 }
 
 fn saturate(frequency: f32) -> f32 {
-    frequency * (K1 + 1.0) / (frequency + K1)
+    frequency * (RANKING.k1 + 1.0) / (frequency + RANKING.k1)
 }
 
 #[cfg(test)]
