@@ -12,16 +12,20 @@
 //! order of their document, so that what is read together was packed together.
 //!
 //! **Invariant:** records of one kind lie in the order in which they were added, and a newer one of the same key comes
-//! later; a merge keeps that. What [`Pack::read`] returns was verified by page, or, out of a damaged page, by the
+//! later; a merge keeps that. What [`Pack::record_in`] returns was verified by page, or, out of a damaged page, by the
 //! record's own hash or checksum: damage takes what it hit and nothing else.
 
+mod layout;
+mod writer;
+
 use std::cell::RefCell;
-use std::io::Write;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use self::layout::Layout;
+pub(crate) use self::layout::Trailer;
+pub(crate) use self::writer::PackWriter;
 use crate::error::StoreError;
-use crate::paged::{Damage, FileKind, PagedFile, PagedWriter};
+use crate::paged::{Damage, FileKind, PagedFile};
 use crate::record::{Key, Kind, Record};
 use crate::salvage::{Salvaged, unpack};
 use crate::storage::{Area, FileName, Object, Storage};
@@ -37,7 +41,6 @@ pub(crate) const BLOCK_MAGIC: [u8; 4] = *b"KBLK";
 pub(crate) const ENTRY: u64 = 22;
 pub(crate) const TABLE_ENTRY: u64 = 16;
 pub(crate) const TRAILER: u64 = 64;
-const COMPRESSION: i32 = 6;
 
 thread_local! {
     /// Its tables are 160 KiB, which a search would else get and give back for each of some twenty blocks.
@@ -90,158 +93,8 @@ impl Entry {
     }
 }
 
-#[derive(Default)]
-struct OpenBlock {
-    bytes: Vec<u8>,
-    entries: Vec<Entry>,
-}
-
-/// Writes a pack.
-pub(crate) struct PackWriter {
-    out: PagedWriter,
-    compressor: zstd::bulk::Compressor<'static>,
-    table: Vec<u8>,
-    blocks: u32,
-    entries: Vec<Entry>,
-    sections: OpenBlock,
-    others: OpenBlock,
-    generations: Option<(u64, u64)>,
-}
-
-impl PackWriter {
-    pub(crate) fn create(storage: &dyn Storage) -> Result<Self, StoreError> {
-        Ok(Self {
-            out: PagedWriter::create(storage, Area::Packs, FileKind::Pack, VERSION)?,
-            compressor: zstd::bulk::Compressor::new(COMPRESSION).map_err(pack_io)?,
-            table: Vec::new(),
-            blocks: 0,
-            entries: Vec::new(),
-            sections: OpenBlock::default(),
-            others: OpenBlock::default(),
-            generations: None,
-        })
-    }
-
-    /// Returns how many records were added.
-    pub(crate) fn records(&self) -> usize {
-        self.entries.len() + self.sections.entries.len() + self.others.entries.len()
-    }
-
-    pub(crate) fn add(&mut self, record: &Record) -> Result<(), StoreError> {
-        if record.payload.len() > MAX_RECORD {
-            let reason =
-                format!("{} bytes are more than the {MAX_RECORD} that one section may have", record.payload.len());
-            return Err(StoreError::Invalid { field: "content", reason });
-        }
-        let is_section = record.kind == Kind::SECTION;
-        let limit = if is_section { BLOCK_LIMIT } else { OTHER_LIMIT };
-        let size = record.payload.len() + 64;
-        let open = if is_section { &self.sections } else { &self.others };
-        if open.bytes.len() + size > limit {
-            self.flush(is_section)?;
-        }
-        self.extend_generations((record.generation, record.generation));
-        let open = if is_section { &mut self.sections } else { &mut self.others };
-        let offset = open.bytes.len() as u16;
-        let Record { kind, key, tombstone, .. } = *record;
-        open.entries.push(Entry { kind, key, tombstone, block: 0, offset });
-        record.encode(&mut open.bytes);
-        if open.bytes.len() >= limit {
-            self.flush(is_section)?;
-        }
-        Ok(())
-    }
-
-    /// Takes a packed block over as it is. `entries` are its records, in order.
-    fn copy_block(&mut self, block: &[u8], unpacked: u32, entries: &[Entry]) -> Result<(), StoreError> {
-        self.flush(true)?;
-        self.flush(false)?;
-        self.write_block(block, unpacked, entries.to_vec())
-    }
-
-    pub(crate) const fn extend_generations(&mut self, (from, to): (u64, u64)) {
-        self.generations = Some(widened(self.generations, (from, to)));
-    }
-
-    fn flush(&mut self, sections: bool) -> Result<(), StoreError> {
-        let open = std::mem::take(if sections { &mut self.sections } else { &mut self.others });
-        if open.entries.is_empty() {
-            return Ok(());
-        }
-        let packed = self.compressor.compress(&open.bytes).map_err(pack_io)?;
-        let mut block = Vec::with_capacity(packed.len() + HEADER as usize);
-        block.extend_from_slice(&BLOCK_MAGIC);
-        block.extend_from_slice(&(packed.len() as u32).to_le_bytes());
-        block.extend_from_slice(&(open.bytes.len() as u32).to_le_bytes());
-        block.extend_from_slice(&crc32fast::hash(&packed).to_le_bytes());
-        block.extend_from_slice(&packed);
-        let unpacked = open.bytes.len() as u32;
-        self.write_block(&block, unpacked, open.entries)?;
-        let mut bytes = open.bytes;
-        bytes.clear();
-        (if sections { &mut self.sections } else { &mut self.others }).bytes = bytes;
-        Ok(())
-    }
-
-    fn write_block(&mut self, block: &[u8], unpacked: u32, entries: Vec<Entry>) -> Result<(), StoreError> {
-        let number = self.blocks;
-        if number >= 1 << 24 {
-            return Err(StoreError::Invalid { field: "content", reason: "a pack can hold no more blocks".to_owned() });
-        }
-        self.table.extend_from_slice(&self.out.len().to_le_bytes());
-        self.table.extend_from_slice(&(block.len() as u32 - HEADER as u32).to_le_bytes());
-        self.table.extend_from_slice(&unpacked.to_le_bytes());
-        self.blocks += 1;
-        self.entries.extend(entries.into_iter().map(|entry| Entry { block: number, ..entry }));
-        self.out.write_all(block).map_err(pack_io)
-    }
-
-    /// Completes the pack. `replaces` are the packs whose place it takes.
-    pub(crate) fn finish(mut self, replaces: &[[u8; 16]]) -> Result<PackRef, StoreError> {
-        self.flush(true)?;
-        self.flush(false)?;
-        // Physical order is the order of adding; of one key the newest comes first in the directory.
-        self.entries
-            .sort_by(|a, b| (a.kind, a.key).cmp(&(b.kind, b.key)).then((b.block, b.offset).cmp(&(a.block, a.offset))));
-        let generations = self.generations.unwrap_or((0, 0));
-        let mut tail = Vec::with_capacity(self.table.len() + self.entries.len() * ENTRY as usize);
-        let at = self.out.len();
-        tail.extend_from_slice(&self.table);
-        let directory = at + tail.len() as u64;
-        self.entries.iter().for_each(|entry| entry.encode(&mut tail));
-        let replaced = at + tail.len() as u64;
-        tail.extend_from_slice(replaces.as_flattened());
-        for value in [at, directory, replaced, generations.0, generations.1] {
-            tail.extend_from_slice(&value.to_le_bytes());
-        }
-        for value in [self.blocks, self.entries.len() as u32, replaces.len() as u32, 0, 0, 0] {
-            tail.extend_from_slice(&value.to_le_bytes());
-        }
-        self.out.write_all(&tail).map_err(pack_io)?;
-        let (name, bytes) = self.out.finish(true)?;
-        Ok(PackRef { hash: name.hash, bytes, generations })
-    }
-}
-
-fn pack_io(source: std::io::Error) -> StoreError {
-    StoreError::Io { op: "write", path: "packs".into(), source }
-}
-
 /// A block's records, unpacked.
 pub(crate) type Block = Arc<Vec<u8>>;
-
-#[derive(Debug)]
-struct Layout {
-    file: PagedFile,
-    table: u64,
-    directory: u64,
-    blocks: u32,
-    entries: u64,
-    generations: (u64, u64),
-    replaces: Vec<[u8; 16]>,
-    /// Where the entries of each kind lie, once it was asked for.
-    kinds: OnceLock<Vec<(Kind, Range<u64>)>>,
-}
 
 /// A pack opened to read.
 #[derive(Debug)]
@@ -524,108 +377,4 @@ pub(crate) const fn widened(range: Option<(u64, u64)>, (from, to): (u64, u64)) -
 
 pub(crate) fn directory_order(entry: &Entry) -> (Kind, Key, std::cmp::Reverse<(u32, u16)>) {
     (entry.kind, entry.key, std::cmp::Reverse((entry.block, entry.offset)))
-}
-
-/// The last bytes of a pack: where its parts lie.
-pub(crate) struct Trailer {
-    pub(crate) table: u64,
-    pub(crate) directory: u64,
-    pub(crate) replaced: u64,
-    pub(crate) generations: (u64, u64),
-    pub(crate) blocks: u32,
-    pub(crate) entries: u64,
-}
-
-impl Trailer {
-    /// Decodes the trailer at offset `at`, where its offsets and its numbers agree about every part.
-    pub(crate) fn decode(bytes: &[u8], at: u64) -> Option<Self> {
-        let u64_at = |i: usize| u64::from_le_bytes(bytes[i..i + 8].try_into().expect("eight bytes"));
-        let u32_at = |i: usize| u32::from_le_bytes(bytes[i..i + 4].try_into().expect("four bytes"));
-        let (table, directory, replaced) = (u64_at(0), u64_at(8), u64_at(16));
-        let (blocks, entries, replaces) = (u32_at(40), u64::from(u32_at(44)), u64::from(u32_at(48)));
-        let fits = table.checked_add(u64::from(blocks) * TABLE_ENTRY) == Some(directory)
-            && directory.checked_add(entries * ENTRY) == Some(replaced)
-            && replaced.checked_add(replaces * 16) == Some(at);
-        fits.then(|| Self { table, directory, replaced, generations: (u64_at(24), u64_at(32)), blocks, entries })
-    }
-}
-
-impl Layout {
-    fn read(file: PagedFile) -> Result<Self, Damage> {
-        let len = file.len();
-        let at = len.checked_sub(TRAILER).ok_or_else(|| file.damage(0, "it is shorter than a trailer"))?;
-        let trailer = file.read(at..len)?;
-        let trailer =
-            Trailer::decode(trailer, at).ok_or_else(|| file.damage(at, "the trailer does not fit the file"))?;
-        let Trailer { table, directory, replaced, generations, blocks, entries } = trailer;
-        let replaces = file.read(replaced..at)?.as_chunks().0.to_vec();
-        Ok(Self { file, table, directory, blocks, entries, generations, replaces, kinds: OnceLock::new() })
-    }
-
-    fn entry(&self, i: u64) -> Result<Entry, Damage> {
-        let at = self.directory + i * ENTRY;
-        Ok(Entry::decode(self.file.read(at..at + ENTRY)?))
-    }
-
-    fn lower_bound(&self, from: (Kind, Key)) -> Result<u64, Damage> {
-        let (kind, key) = from;
-        let range = self.range_of(kind)?;
-        let first = |key: &Key| u64::from_be_bytes(*key.first_chunk().expect("a key is longer than eight bytes"));
-        let mut at = kb_core::lower_bound(range.clone(), first(&key), |i| Ok(first(&self.entry(i)?.key)))?;
-        while at < range.end && self.entry(at)?.key < key {
-            at += 1;
-        }
-        Ok(at)
-    }
-
-    /// Returns where the entries of a kind lie, or would.
-    fn range_of(&self, kind: Kind) -> Result<Range<u64>, Damage> {
-        let kinds = self.kinds()?;
-        let at = kinds.partition_point(|&(before, _)| before < kind);
-        Ok(match kinds.get(at) {
-            Some((found, range)) if *found == kind => range.clone(),
-            Some((_, range)) => range.start..range.start,
-            None => self.entries..self.entries,
-        })
-    }
-
-    /// Returns the kinds of the directory in order, and where the entries of each lie.
-    fn kinds(&self) -> Result<&[(Kind, Range<u64>)], Damage> {
-        if let Some(kinds) = self.kinds.get() {
-            return Ok(kinds);
-        }
-        let mut kinds = Vec::new();
-        let mut start = 0;
-        while start < self.entries {
-            let kind = self.entry(start)?.kind;
-            let (mut low, mut high) = (start + 1, self.entries);
-            while low < high {
-                let middle = low.midpoint(high);
-                if self.entry(middle)?.kind > kind {
-                    high = middle;
-                } else {
-                    low = middle + 1;
-                }
-            }
-            kinds.push((kind, start..low));
-            start = low;
-        }
-        Ok(self.kinds.get_or_init(|| kinds))
-    }
-
-    /// Returns where a block lies, header and all, and its unpacked length.
-    fn block(&self, number: u32) -> Result<(Range<u64>, usize), Damage> {
-        if number >= self.blocks {
-            return Err(self.file.damage(self.table, "a record is said to lie in a block that is not there"));
-        }
-        let at = self.table + u64::from(number) * TABLE_ENTRY;
-        let entry = self.file.read(at..at + TABLE_ENTRY)?;
-        let offset = u64::from_le_bytes(entry[..8].try_into().expect("eight bytes"));
-        let packed = u64::from(u32::from_le_bytes(entry[8..12].try_into().expect("four bytes")));
-        let unpacked = u32::from_le_bytes(entry[12..].try_into().expect("four bytes")) as usize;
-        match offset.checked_add(HEADER + packed).filter(|&end| end <= self.table) {
-            Some(end) if unpacked <= MAX_RECORD + BLOCK_LIMIT => Ok((offset..end, unpacked)),
-            _ => Err(self.file.damage(at, "a block is said to lie beyond the blocks")),
-        }
-    }
 }
