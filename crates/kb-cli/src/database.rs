@@ -28,6 +28,7 @@ pub(crate) struct Databases {
     named: Option<PathBuf>,
     wait: Duration,
     cache: Option<PathBuf>,
+    project_home: Option<PathBuf>,
     command: String,
 }
 
@@ -39,6 +40,9 @@ impl Databases {
             named: flag.or_else(|| variable("KBDB_DIR").map(PathBuf::from)),
             wait,
             cache: cache_folder(variable),
+            project_home: variable("KNOWLEDGE_MCP_HOME")
+                .map(PathBuf::from)
+                .or_else(|| Some(env::home_dir()?.join(".knowledge-mcp"))),
             command: command_line(env::args_os()),
         }
     }
@@ -134,6 +138,14 @@ impl Databases {
         let mut hasher = blake3::Hasher::new();
         hasher.update(place.as_os_str().as_encoded_bytes()).update(&[0]).update(source.as_bytes());
         Some(self.cache.as_ref()?.join("source-runs").join(&hasher.finalize().to_hex()[..32]))
+    }
+
+    /// Returns the home of project knowledge: the one that is given, else the one of the environment, else the usual one.
+    pub(crate) fn project_home(&self, flag: Option<PathBuf>) -> Result<PathBuf, Failure> {
+        flag.or_else(|| self.project_home.clone()).ok_or_else(|| {
+            Failure::new("no-home", "there is no home of project knowledge")
+                .with_hint("give `--home DIR`, or set KNOWLEDGE_MCP_HOME or HOME")
+        })
     }
 
     /// Returns how a database is opened.

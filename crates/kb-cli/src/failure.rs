@@ -11,7 +11,7 @@ use std::path::Path;
 
 use kb_core::SkillError;
 use kb_mcp::FetchError;
-use kb_store::StoreError;
+use kb_store::{ProjectError, StoreError};
 use serde::Serialize;
 
 /// How a command that could be run came out.
@@ -148,6 +148,15 @@ impl From<FetchError> for Failure {
         match hint {
             Some(hint) => failure.with_hint(hint),
             None => failure,
+        }
+    }
+}
+
+impl From<ProjectError> for Failure {
+    fn from(error: ProjectError) -> Self {
+        match error {
+            ProjectError::Store(error) => error.into(),
+            other => Self::new(other.code(), other),
         }
     }
 }

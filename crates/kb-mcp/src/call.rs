@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use kb_store::{KnowledgeBase, Observer, Progress, StoreError};
+use kb_store::{KnowledgeBase, Observer, Progress, ProjectError, ProjectStore, StoreError};
 use serde_json::{Map, Value, json};
 
 use crate::connection::Connection;
@@ -78,6 +78,7 @@ impl Ticket {
 /// What a handler is given beside its arguments.
 pub(crate) struct Call<'c> {
     pub(crate) connection: &'c Connection,
+    pub(crate) base: &'c KnowledgeBase,
     pub(crate) ticket: &'c Ticket,
     pub(crate) era: &'c Era,
     /// The token for notices of progress, where the client wants them.
@@ -90,8 +91,8 @@ pub(crate) struct Call<'c> {
 
 impl Call<'_> {
     /// Returns the base, to read.
-    pub(crate) fn base(&self) -> &KnowledgeBase {
-        self.connection.base()
+    pub(crate) const fn base(&self) -> &KnowledgeBase {
+        self.base
     }
 
     /// Says whether the caller no longer waits.
@@ -139,6 +140,43 @@ impl Call<'_> {
             params["total"] = total.into();
         }
         self.ticket.out.put(notification("notifications/progress", &params));
+    }
+}
+
+/// What a handler of project knowledge is given beside its arguments.
+pub(crate) struct ProjectCall<'c> {
+    pub(crate) connection: &'c Connection,
+    pub(crate) store: &'c ProjectStore,
+    pub(crate) ticket: &'c Ticket,
+}
+
+impl ProjectCall<'_> {
+    /// Returns the store, to read.
+    pub(crate) const fn store(&self) -> &ProjectStore {
+        self.store
+    }
+
+    /// Writes to the store, waiting for other writers.
+    pub(crate) fn write<T>(
+        &self,
+        mut operation: impl FnMut(&ProjectStore) -> Result<T, ProjectError>,
+    ) -> Result<T, Failure> {
+        let server = &self.connection.server;
+        let started = Instant::now();
+        loop {
+            match operation(self.store) {
+                // The store itself waits for a moment only: see `Settings::wait`.
+                Err(error) if error.is_retryable() => {
+                    if self.ticket.is_cancelled() || server.is_closing() {
+                        return Err(StoreError::Cancelled.into());
+                    }
+                    if started.elapsed() >= server.wait() {
+                        return Err(error.into());
+                    }
+                }
+                other => return Ok(other?),
+            }
+        }
     }
 }
 

@@ -1,19 +1,21 @@
-//! Completions: names of prompts, and kbids and docids in resource URIs.
+//! Completions: names of prompts, and what stands in resource URIs.
 //!
 //! **Invariant:** at most a hundred values, as the protocol has it, each one beginning as was asked.
 
 use kb_store::{KnowledgeBase, ListFilter};
 use serde_json::{Value, json};
 
+use crate::project_resources;
 use crate::prompts::names;
 use crate::resources::internal;
+use crate::served::Served;
 use crate::wire::{Params, RpcError};
 
 /// The most values in an answer.
 const MAX_VALUES: usize = 100;
 
 /// Answers `completion/complete`.
-pub(crate) fn complete(base: &KnowledgeBase, params: &Params) -> Result<Value, RpcError> {
+pub(crate) fn complete(served: &Served, params: &Params) -> Result<Value, RpcError> {
     let field = |object: &str, name: &str| params.get(object).and_then(|value| value.get(name)).and_then(Value::as_str);
     let missing = |name: &str| RpcError::params(format!("`{name}` is missing or not a string"));
     let argument = field("argument", "name").ok_or_else(|| missing("argument.name"))?;
@@ -21,22 +23,44 @@ pub(crate) fn complete(base: &KnowledgeBase, params: &Params) -> Result<Value, R
     let values = match field("ref", "type") {
         Some("ref/resource") => {
             let template = field("ref", "uri").ok_or_else(|| missing("ref.uri"))?;
-            match (argument, template) {
-                ("kbid", _) => kbids(base, value)?,
-                ("docid", _) => docids(base, value)?,
-                ("name", uri) if uri.starts_with("skill://") => skills(base, value)?,
-                _ => return Err(RpcError::params(format!("nothing is known of `{argument}` in `{template}`"))),
-            }
+            let found = if let Some(store) = served.projects().filter(|_| template.starts_with("knowledge://")) {
+                let chosen = params.get("context").and_then(|context| context["arguments"]["project_id"].as_str());
+                project_resources::complete(store, argument, value, chosen)?
+            } else if let Some(base) = served.base() {
+                resource_argument(base, template, argument, value)?
+            } else {
+                None
+            };
+            let unknown = || RpcError::params(format!("nothing is known of `{argument}` in `{template}`"));
+            found.ok_or_else(unknown)?
         }
         Some("ref/prompt") => {
             let prompt = field("ref", "name").ok_or_else(|| missing("ref.name"))?;
-            prompt_argument(base, prompt, argument, value)?
+            match served.base() {
+                Some(base) => prompt_argument(base, prompt, argument, value)?,
+                None => Vec::new(),
+            }
         }
         _ => return Err(RpcError::params("`ref.type` is neither `ref/prompt` nor `ref/resource`")),
     };
     let total = values.len();
     let shown: Vec<_> = values.into_iter().take(MAX_VALUES).collect();
     Ok(json!({"completion": {"total": total, "hasMore": total > shown.len(), "values": shown}}))
+}
+
+/// Completes an argument of a URI; `None` where the URI has none of this name.
+fn resource_argument(
+    base: &KnowledgeBase,
+    template: &str,
+    argument: &str,
+    value: &str,
+) -> Result<Option<Vec<String>>, RpcError> {
+    Ok(Some(match argument {
+        "kbid" => kbids(base, value)?,
+        "docid" => docids(base, value)?,
+        "name" if template.starts_with("skill://") => skills(base, value)?,
+        _ => return Ok(None),
+    }))
 }
 
 /// Completes a value whose argument says what it is, or the name of a prompt. An unknown prompt has no values, which is

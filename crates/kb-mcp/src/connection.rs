@@ -11,13 +11,13 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use kb_store::KnowledgeBase;
 use serde_json::{Value, json};
 
 use crate::call::{Era, Ticket};
 use crate::outbox::Outbox;
-use crate::protocol::{LOG_LEVELS, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN_VERSION};
+use crate::protocol::{LOG_LEVELS, META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN_VERSION, server_name};
 use crate::reply::Reply;
+use crate::served::Served;
 use crate::server::{GLANCE, Server};
 use crate::wire::{Incoming, Params, RpcError, UNSUPPORTED_VERSION, notification};
 
@@ -48,8 +48,13 @@ impl Connection {
         Arc::new(Self { server, number, outbox, session: Mutex::default(), asked: Mutex::default() })
     }
 
-    pub(crate) fn base(&self) -> &KnowledgeBase {
-        self.server.base()
+    pub(crate) fn served(&self) -> &Served {
+        self.server.served()
+    }
+
+    /// Answers a request at once.
+    pub(crate) fn reply(&self, out: &Outbox, id: &Value, method: &str, era: &Era, outcome: Result<Value, RpcError>) {
+        out.answer(id, outcome.map(|result| Reply::from(result).framed(method, era, server_name(self.served()))));
     }
 
     /// Returns the number of the client, which no other has.
@@ -179,9 +184,4 @@ impl Connection {
     fn lock_asked(&self) -> MutexGuard<'_, HashMap<String, Sender<Result<Value, Value>>>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Answers a request at once.
-pub(crate) fn reply(out: &Outbox, id: &Value, method: &str, era: &Era, outcome: Result<Value, RpcError>) {
-    out.answer(id, outcome.map(|result| Reply::from(result).framed(method, era)));
 }

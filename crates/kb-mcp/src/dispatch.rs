@@ -1,36 +1,41 @@
 //! From a method to what answers it.
 //!
 //! **Invariant:** a method that an era does not have is -32601 to that era; parameters that do not fit a known method
-//! are -32602. What touches the base runs on a lane, so that the thread that reads never waits for it.
+//! are -32602. What touches a store runs on a lane, so that the thread that reads never waits for it.
 
 use std::cell::Cell;
 use std::fmt::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use kb_core::ActivityEntry;
+use kb_store::{KnowledgeBase, ProjectStore};
 use serde_json::{Map, Value, json};
 
 use crate::activity::ids;
-use crate::call::{Call, Era, Ticket};
+use crate::call::{Call, Era, ProjectCall, Ticket};
 use crate::completion::complete;
-use crate::connection::{Connection, reply};
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::outbox::Outbox;
+use crate::project_resources::logged;
 use crate::prompts;
 use crate::protocol::{LOG_LEVELS, discover_result, initialize_result, opening, tools};
 use crate::reply::Reply;
 use crate::resources::{self, internal, no_cursor, uri_of};
+use crate::served::Served;
 use crate::server::LaneName;
 use crate::tools::arguments::{Arguments, nearest, shown};
-use crate::tools::{Answer, Kind, TOOLS, Tool, call_result};
+use crate::tools::{Answer, Handler, Kind, Tool, call_result};
 use crate::wire::{METHOD_NOT_FOUND, Params, RpcError};
 
-/// A handler that reads the base.
+/// A handler that reads what is served.
 type Reader = fn(&Connection, &Params, &Era) -> Result<Value, RpcError>;
 
 /// How a method is answered.
 enum Route {
-    /// At once, by what is known without the base.
+    /// At once, by what is known without a look at the files.
     AtOnce(fn(&Connection, &Params) -> Result<Value, RpcError>),
     Read(Reader),
     Tool,
@@ -40,22 +45,30 @@ enum Route {
 /// Returns the method under the name that does not go away, and how it is answered.
 fn route(method: &str, is_modern: bool) -> Option<(&'static str, Route)> {
     let both: &[(&'static str, Route)] = &[
-        ("tools/list", Route::AtOnce(|_, params| no_cursor(params).map(|()| tools()))),
+        ("tools/list", Route::AtOnce(|connection, params| no_cursor(params).map(|()| tools(connection.served())))),
         ("tools/call", Route::Tool),
         ("prompts/list", Route::Read(list_prompts)),
-        ("prompts/get", Route::Read(|connection, params, _| prompts::get(connection.base(), params))),
-        ("resources/list", Route::AtOnce(|_, params| no_cursor(params).map(|()| json!({"resources": []})))),
+        ("prompts/get", Route::Read(|connection, params, _| prompts::get(base(connection, "prompts/get")?, params))),
+        ("resources/list", Route::Read(list_resources)),
         (
             "resources/templates/list",
-            Route::AtOnce(|_, params| no_cursor(params).map(|()| json!({"resourceTemplates": resources::templates()}))),
+            Route::AtOnce(|connection, params| {
+                no_cursor(params).map(|()| json!({"resourceTemplates": resources::templates(connection.served())}))
+            }),
         ),
         (
             "resources/read",
-            Route::Read(|connection, params, era| resources::read(connection.base(), params, era.is_modern())),
+            Route::Read(|connection, params, era| resources::read(connection.served(), params, era.is_modern())),
         ),
-        ("completion/complete", Route::Read(|connection, params, _| complete(connection.base(), params))),
-        ("skills/list", Route::Read(|connection, params, _| resources::list_skills(connection.base(), params))),
-        ("skills/get", Route::Read(|connection, params, _| resources::get_skill(connection.base(), params))),
+        ("completion/complete", Route::Read(|connection, params, _| complete(connection.served(), params))),
+        (
+            "skills/list",
+            Route::Read(|connection, params, _| resources::list_skills(base(connection, "skills/list")?, params)),
+        ),
+        (
+            "skills/get",
+            Route::Read(|connection, params, _| resources::get_skill(base(connection, "skills/get")?, params)),
+        ),
     ];
     let legacy: &[(&'static str, Route)] = &[
         ("initialize", Route::AtOnce(initialize)),
@@ -65,8 +78,10 @@ fn route(method: &str, is_modern: bool) -> Option<(&'static str, Route)> {
         ("resources/unsubscribe", Route::Read(unsubscribe)),
         ("roots/list", Route::AtOnce(|connection, _| Ok(roots(connection)))),
     ];
-    let modern: &[(&'static str, Route)] =
-        &[("server/discover", Route::AtOnce(|_, _| Ok(discover_result()))), ("subscriptions/listen", Route::Listen)];
+    let modern: &[(&'static str, Route)] = &[
+        ("server/discover", Route::AtOnce(|connection, _| Ok(discover_result(connection.served())))),
+        ("subscriptions/listen", Route::Listen),
+    ];
     let of_era = if is_modern { modern } else { legacy };
     let (name, route) = both.iter().chain(of_era).find(|(name, _)| *name == method)?;
     let route = match route {
@@ -83,14 +98,14 @@ impl Connection {
     pub(crate) fn request(self: &Arc<Self>, id: Value, method: &str, params: Params, out: &Outbox) {
         let era = match self.era(method, &params) {
             Ok(era) => era,
-            Err(error) => return reply(out, &id, method, &Era::Legacy, Err(error)),
+            Err(error) => return self.reply(out, &id, method, &Era::Legacy, Err(error)),
         };
         let Some((method, route)) = route(method, era.is_modern()) else {
             let error = RpcError::new(METHOD_NOT_FOUND, format!("there is no method `{}`", shown(method)));
-            return reply(out, &id, method, &era, Err(error));
+            return self.reply(out, &id, method, &era, Err(error));
         };
         match route {
-            Route::AtOnce(handler) => reply(out, &id, method, &era, handler(self, &params)),
+            Route::AtOnce(handler) => self.reply(out, &id, method, &era, handler(self, &params)),
             Route::Read(handler) => {
                 let ticket = Ticket::new(id, method.to_owned(), true, self.number(), out);
                 let connection = Arc::clone(self);
@@ -103,13 +118,13 @@ impl Connection {
                 let wanted = params.get("notifications").cloned().unwrap_or_default();
                 if !wanted.is_object() {
                     let error = RpcError::params("`notifications` is missing or not an object");
-                    return reply(out, &id, method, &era, Err(error));
+                    return self.reply(out, &id, method, &era, Err(error));
                 }
                 let ticket = Ticket::new(id, method.to_owned(), true, self.number(), out);
                 let connection = Arc::clone(self);
                 self.server.run(LaneName::Read, ticket, method, era, move |ticket, _| {
                     let watch = &connection.server.watch;
-                    watch.listen(connection.base(), ticket, &wanted).map(|()| None).map_err(|error| internal(&error))
+                    watch.listen(connection.served(), ticket, &wanted).map(|()| None)
                 });
             }
         }
@@ -118,9 +133,9 @@ impl Connection {
     /// Has a tool called.
     fn tool(self: &Arc<Self>, id: Value, mut params: Params, era: Era, out: &Outbox) {
         let method = "tools/call";
-        let (tool, fields) = match wanted(&mut params) {
+        let (tool, fields) = match wanted(self.served(), &mut params) {
             Ok(wanted) => wanted,
-            Err(error) => return reply(out, &id, method, &era, Err(error)),
+            Err(error) => return self.reply(out, &id, method, &era, Err(error)),
         };
         let asks_client = fields.get("describe").is_some_and(|value| *value != false && !value.is_null());
         let lane = match tool.kind {
@@ -132,25 +147,40 @@ impl Connection {
         let ticket = Ticket::new(id, tool.name.to_owned(), can_be_left, self.number(), out);
         let connection = Arc::clone(self);
         self.server.run(lane, ticket, method, era, move |ticket, era| {
-            let progress_token = params.get("_meta").and_then(|meta| meta.get("progressToken"));
-            let progress_token = progress_token.filter(|token| crate::wire::is_id(token)).cloned();
-            let input = match params.remove("inputResponses") {
-                Some(Value::Object(input)) => input,
-                _ => Map::new(),
-            };
-            let call = Call { connection: &connection, ticket, era, progress_token, input, told: Cell::new(0) };
-            Ok(Some(connection.call(tool, &call, fields)))
+            Ok(Some(connection.call(tool, ticket, era, params, fields)))
         });
     }
 
     /// Calls a tool, and tells of it who has to know.
-    fn call(&self, tool: &Tool, call: &Call<'_>, fields: Map<String, Value>) -> Reply {
+    fn call(&self, tool: &Tool, ticket: &Ticket, era: &Era, mut params: Params, fields: Map<String, Value>) -> Reply {
         let began = Instant::now();
         let mut named = ids(&fields);
-        let outcome = Arguments::new(tool.parameters, fields).and_then(|arguments| (tool.handler)(call, &arguments));
-        if let Ok(Answer::Whole(answer)) = &outcome {
+        let entry = matches!(tool.handler, Handler::Projects(_)).then(|| activity_entry(tool, &fields));
+        let served = self.served();
+        let outcome = Arguments::new(tool.parameters, fields).and_then(|arguments| {
+            match (tool.handler, served.base(), served.projects()) {
+                (Handler::Base(handler), Some(base), _) => {
+                    let progress_token = params.get("_meta").and_then(|meta| meta.get("progressToken"));
+                    let progress_token = progress_token.filter(|token| crate::wire::is_id(token)).cloned();
+                    let input = match params.remove("inputResponses") {
+                        Some(Value::Object(input)) => input,
+                        _ => Map::new(),
+                    };
+                    let told = Cell::new(0);
+                    handler(&Call { connection: self, base, ticket, era, progress_token, input, told }, &arguments)
+                }
+                (Handler::Projects(handler), _, Some(store)) => {
+                    handler(&ProjectCall { connection: self, store, ticket }, &arguments)
+                }
+                // No tool is found whose store is not served.
+                _ => Err(Failure::new("internal", format!("`{}` is not served", tool.name))),
+            }
+        });
+        if let Some((store, entry)) = served.projects().zip(entry) {
+            self.tell_of_project(tool, store, entry, &outcome);
+        } else if let Ok(Answer::Whole(answer)) = &outcome {
             if tool.kind.writes() {
-                self.tell_of_change(call.era, answer);
+                self.tell_of_change(era, answer);
             }
             named.extend(answer.as_object().map(ids).unwrap_or_default());
             named.sort();
@@ -160,7 +190,7 @@ impl Connection {
         if let Some(log) = &self.server.activity {
             log.call(tool.name, &named, word, began.elapsed());
         }
-        let log = |level, data: &Value| self.log(&call.ticket.out, call.era, level, data);
+        let log = |level, data: &Value| self.log(&ticket.out, era, level, data);
         match &outcome {
             Err(Failure { code, message, .. }) => {
                 log("warning", &json!({"tool": tool.name, "code": code, "message": message}));
@@ -171,7 +201,23 @@ impl Connection {
             }
             Ok(_) => log("debug", &json!({"tool": tool.name})),
         }
-        call_result(outcome)
+        call_result(tool, outcome)
+    }
+
+    /// Writes a call of project knowledge down, and has the watch look where it may have changed something.
+    fn tell_of_project(
+        &self,
+        tool: &Tool,
+        store: &ProjectStore,
+        entry: ActivityEntry,
+        outcome: &Result<Answer, Failure>,
+    ) {
+        // The code and not the sentence, in which a part of a text may stand.
+        let error = outcome.as_ref().err().map(|failure| failure.code.to_owned());
+        store.record(&ActivityEntry { success: outcome.is_ok(), error, ..entry });
+        if tool.kind.writes() && outcome.is_ok() && self.server.watch.has_resources() {
+            self.server.watch.poke();
+        }
     }
 
     /// Has the watch look soon, where a call may have changed what somebody listens to.
@@ -187,13 +233,32 @@ impl Connection {
     }
 }
 
+/// Returns what the activity log of a home holds of a call, but for its outcome.
+fn activity_entry(tool: &Tool, fields: &Map<String, Value>) -> ActivityEntry {
+    let name = |field: &str| fields.get(field).and_then(Value::as_str).map(logged);
+    ActivityEntry {
+        timestamp: String::new(),
+        method: tool.name.to_owned(),
+        project_id: name("project_id"),
+        filename: name("filename"),
+        chapter_title: name("chapter_title"),
+        success: false,
+        error: None,
+    }
+}
+
+/// Returns the base, for a method that is there only where a base is served.
+fn base<'c>(connection: &'c Connection, method: &str) -> Result<&'c KnowledgeBase, RpcError> {
+    connection.served().base().ok_or_else(|| RpcError::new(METHOD_NOT_FOUND, format!("there is no method `{method}`")))
+}
+
 /// Returns the tool and the arguments that a call names.
-fn wanted(params: &mut Params) -> Result<(&'static Tool, Map<String, Value>), RpcError> {
+fn wanted(served: &Served, params: &mut Params) -> Result<(&'static Tool, Map<String, Value>), RpcError> {
     let Some(name) = params.get("name").and_then(Value::as_str) else {
         return Err(RpcError::params("`name` is missing or not a string"));
     };
-    let Some(tool) = Tool::named(name) else {
-        let names: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
+    let Some(tool) = served.tools().find(|tool| tool.name == name) else {
+        let names: Vec<_> = served.tools().map(|tool| tool.name).collect();
         let hint = nearest(name, &names).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         return Err(RpcError::params(format!("Unknown tool: {}{hint}", shown(name))));
     };
@@ -206,7 +271,7 @@ fn wanted(params: &mut Params) -> Result<(&'static Tool, Map<String, Value>), Rp
 
 fn initialize(connection: &Connection, params: &Params) -> Result<Value, RpcError> {
     let opening = opening(params)?;
-    let result = initialize_result(&opening.version);
+    let result = initialize_result(connection.served(), &opening.version);
     let mut session = connection.session();
     session.version = Some(opening.version);
     session.capabilities = opening.capabilities;
@@ -222,15 +287,23 @@ fn set_level(connection: &Connection, params: &Params) -> Result<Value, RpcError
 }
 
 fn list_prompts(connection: &Connection, params: &Params, era: &Era) -> Result<Value, RpcError> {
+    let base = base(connection, "prompts/list")?;
     if !era.is_modern() {
-        connection.server.watch.follow_prompts(connection).map_err(|error| internal(&error))?;
+        connection.server.watch.follow_prompts(connection, base).map_err(|error| internal(&error))?;
     }
-    prompts::list(connection.base(), params)
+    prompts::list(base, params)
+}
+
+fn list_resources(connection: &Connection, params: &Params, era: &Era) -> Result<Value, RpcError> {
+    if let (false, Some(store)) = (era.is_modern(), connection.served().projects()) {
+        connection.server.watch.follow_list(connection, store).map_err(|error| internal(&error))?;
+    }
+    resources::list(connection.served(), params)
 }
 
 fn subscribe(connection: &Connection, params: &Params, _: &Era) -> Result<Value, RpcError> {
     let uri = uri_of(params)?;
-    connection.server.watch.subscribe(connection, uri).map_err(|error| internal(&error))?;
+    connection.server.watch.subscribe(connection, uri)?;
     Ok(json!({}))
 }
 
@@ -239,9 +312,15 @@ fn unsubscribe(connection: &Connection, params: &Params, _: &Era) -> Result<Valu
     Ok(json!({}))
 }
 
-/// Returns the database directory as the one root.
+/// Returns the folders that are served as the roots.
 fn roots(connection: &Connection) -> Value {
-    let path = connection.base().path();
+    let served = connection.served();
+    let base = served.base().map(|base| json!({"uri": file_uri(base.path()), "name": "kb"}));
+    let home = served.projects().map(|store| json!({"uri": file_uri(store.home()), "name": "projects"}));
+    json!({"roots": base.into_iter().chain(home).collect::<Vec<_>>()})
+}
+
+fn file_uri(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut uri = "file://".to_owned();
     let text = path.to_string_lossy().replace('\\', "/");
@@ -255,5 +334,5 @@ fn roots(connection: &Connection) -> Value {
             let _ = write!(uri, "%{byte:02X}");
         }
     }
-    json!({"roots": [{"uri": uri, "name": "kb"}]})
+    uri
 }

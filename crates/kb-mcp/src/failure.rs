@@ -4,7 +4,7 @@
 //! released. The way on is added here and nowhere else.
 
 use kb_core::SkillError;
-use kb_store::StoreError;
+use kb_store::{ProjectError, StoreError};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -54,6 +54,22 @@ impl From<StoreError> for Failure {
             message = format!("{message}; {way}");
         }
         Self { code: error.code(), message, retryable: error.is_retryable(), near }
+    }
+}
+
+impl From<ProjectError> for Failure {
+    /// The sentence is the contract's, with nothing added.
+    fn from(error: ProjectError) -> Self {
+        let (code, retryable) = (error.code(), error.is_retryable());
+        let near = match &error {
+            ProjectError::ProjectNotFound { near, .. } | ProjectError::FileNotFound { near, .. } => near.clone(),
+            _ => Vec::new(),
+        };
+        let message = match error {
+            ProjectError::Store(error) => error.sentence(),
+            other => other.to_string(),
+        };
+        Self { code, message, retryable, near }
     }
 }
 

@@ -1,12 +1,13 @@
 //! MCP: the server of kb, and the client that fetches documents for its sources.
 //!
-//! The server is a [`kb_store::KnowledgeBase`] as 17 tools, prompts and resources, one JSON message a line.
+//! The server is a [`kb_store::KnowledgeBase`], a [`kb_store::ProjectStore`], or both, as tools, prompts and resources.
 //!
 //! ```text
 //! wire       bytes <-> messages                     stdio, http one client on a pipe, many over HTTP
 //! server     what all clients share: threads,       connection  one client: its era, what it was asked
 //!            requests under way, the end            watch       change notices
-//! dispatch   a method -> what answers it            tools       the 17 tools: arguments in, a report of kb-core out
+//! dispatch   a method -> what answers it            tools       arguments in, a report of kb-core out
+//! served     which stores, and so which tools
 //! prompts, resources, completion
 //! client     fetches from other servers what a source names
 //! ```
@@ -31,10 +32,12 @@ mod http;
 mod install;
 mod lanes;
 mod outbox;
+mod project_resources;
 mod prompts;
 mod protocol;
 mod reply;
 mod resources;
+mod served;
 mod server;
 mod stdio;
 mod tools;
@@ -46,5 +49,6 @@ pub use client::supervise;
 pub use client::{FetchError, Fetched, Machine, ServerLog, fetch};
 pub use http::{HttpError, HttpServer, HttpSettings, Stopper};
 pub use install::{Entry, Host, InstallError};
+pub use served::Served;
 pub use server::Settings;
 pub use stdio::serve;

@@ -6,7 +6,8 @@
 use serde_json::{Value, json};
 
 use crate::call::Era;
-use crate::tools::TOOLS;
+use crate::served::Served;
+use crate::tools::Tool;
 use crate::wire::{Params, RpcError};
 
 /// Versions that are opened by `initialize`, the oldest first.
@@ -44,31 +45,68 @@ cannot be undone. Never learn secrets.
 Skills are instructions with placeholders: skill-list, then skill-get with `arguments` gives the filled-in text. An \
 error has a `code`, and `retryable` says whether the same call may work later.";
 
+/// The same for project knowledge.
+const PROJECT_INSTRUCTIONS: &str = "\
+This server holds what every project's assistant must know. It takes the place of the project's CLAUDE.md only: \
+CLAUDE.local.md and the CLAUDE.md in the user's home are still read as they are.
+
+1. get_project_main comes first, before any work on a project. `project_id` is the name of its repository, or of its \
+folder where there is no Git. `exists: false` means that nothing was written yet: update_project_main begins it. That tool \
+replaces the whole text.
+2. search_knowledge finds chapters of the project's knowledge documents; get_knowledge_file reads one.
+3. Keep what is worth knowing: create_knowledge_file makes a document of an introduction, keywords and chapters, one topic \
+each; update_chapter replaces one chapter, whose title must match exactly. Search first, so that nothing is kept twice.
+
+All input is checked: an error says what is wrong with it. Every write is a commit, so nothing is lost. Never write secrets.";
+
 /// A book, for clients that show icons.
 const ICON: &str = "data:image/svg+xml;base64,PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCAyNCAyNCI+PHBhdGggZD0iTTQgM2g2YTIgMiAwIDAgMSAyIDJ2MTZhMiAyIDAgMCAwLTItMkg0ek0yMCAzaC02YTIgMiAwIDAgMC0yIDJ2MTZhMiAyIDAgMCAxIDItMmg2eiIgZmlsbD0ibm9uZSIgc3Ryb2tlPSIjMzY3IiBzdHJva2Utd2lkdGg9IjIiLz48L3N2Zz4=";
 
+/// The name of a server of project knowledge alone.
+const PROJECT_SERVER: &str = "Knowledge MCP Server";
+
+/// Returns the name of the server.
+pub(crate) const fn server_name(served: &Served) -> &'static str {
+    if served.base().is_some() { "kb" } else { PROJECT_SERVER }
+}
+
+/// Returns what an agent is told of all that is served.
+fn instructions(served: &Served) -> String {
+    let of_base = served.base().map(|_| INSTRUCTIONS);
+    let of_projects = served.projects().map(|_| PROJECT_INSTRUCTIONS);
+    of_base.into_iter().chain(of_projects).collect::<Vec<_>>().join("\n\n")
+}
+
 /// Returns who this is, as far as a version can say it.
-pub(crate) fn identity(version: &str) -> Value {
-    let mut identity = json!({"name": "kb", "version": env!("CARGO_PKG_VERSION")});
+pub(crate) fn identity(served: &Served, version: &str) -> Value {
+    let mut identity = json!({"name": server_name(served), "version": env!("CARGO_PKG_VERSION")});
     if version >= "2025-06-18" {
-        identity["title"] = "kb knowledge base".into();
+        identity["title"] = if served.base().is_some() { "kb knowledge base" } else { PROJECT_SERVER }.into();
     }
     if version >= "2025-11-25" {
-        identity["description"] = "Documents in sections, found by keywords".into();
+        let description = if served.base().is_some() {
+            "Documents in sections, found by keywords"
+        } else {
+            "What the assistant of every project must know, kept in Git"
+        };
+        identity["description"] = description.into();
         identity["icons"] = json!([{"src": ICON, "mimeType": "image/svg+xml", "sizes": ["any"]}]);
     }
     identity
 }
 
-fn capabilities() -> Value {
-    json!({
+fn capabilities(served: &Served) -> Value {
+    let mut capabilities = json!({
         "tools": {},
         "resources": {"subscribe": true, "listChanged": true},
-        "prompts": {"listChanged": true},
         "completions": {},
         "logging": {},
-        "extensions": {SKILLS_EXTENSION: {}},
-    })
+    });
+    if served.base().is_some() {
+        capabilities["prompts"] = json!({"listChanged": true});
+        capabilities["extensions"] = json!({SKILLS_EXTENSION: {}});
+    }
+    capabilities
 }
 
 /// What `initialize` says of the client.
@@ -93,31 +131,31 @@ pub(crate) fn opening(params: &Params) -> Result<Opening, RpcError> {
 }
 
 /// Returns the result of `initialize`.
-pub(crate) fn initialize_result(version: &str) -> Value {
+pub(crate) fn initialize_result(served: &Served, version: &str) -> Value {
     json!({
         "protocolVersion": version,
-        "capabilities": capabilities(),
-        "serverInfo": identity(version),
-        "instructions": INSTRUCTIONS,
+        "capabilities": capabilities(served),
+        "serverInfo": identity(served, version),
+        "instructions": instructions(served),
     })
 }
 
 /// Returns the result of `server/discover`.
-pub(crate) fn discover_result() -> Value {
+pub(crate) fn discover_result(served: &Served) -> Value {
     json!({
         "supportedVersions": [MODERN_VERSION],
-        "capabilities": capabilities(),
-        "instructions": INSTRUCTIONS,
+        "capabilities": capabilities(served),
+        "instructions": instructions(served),
     })
 }
 
 /// Returns the result of `tools/list`.
-pub(crate) fn tools() -> Value {
-    json!({"tools": TOOLS.iter().map(|tool| tool.definition()).collect::<Vec<_>>()})
+pub(crate) fn tools(served: &Served) -> Value {
+    json!({"tools": served.tools().map(Tool::definition).collect::<Vec<_>>()})
 }
 
 /// Puts around a result what its era wants.
-pub(crate) fn frame(mut result: Value, method: &str, era: &Era) -> Value {
+pub(crate) fn frame(mut result: Value, method: &str, era: &Era, server: &str) -> Value {
     if era.is_modern() {
         if result.get("resultType").is_none() {
             result["resultType"] = "complete".into();
@@ -137,7 +175,7 @@ pub(crate) fn frame(mut result: Value, method: &str, era: &Era) -> Value {
             result["ttlMs"] = 0.into();
             result["cacheScope"] = "private".into();
         }
-        result["_meta"] = json!({META_SERVER: {"name": "kb", "version": env!("CARGO_PKG_VERSION")}});
+        result["_meta"] = json!({META_SERVER: {"name": server, "version": env!("CARGO_PKG_VERSION")}});
     }
     result
 }
@@ -145,14 +183,19 @@ pub(crate) fn frame(mut result: Value, method: &str, era: &Era) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::{PROJECT_EXTRAS, PROJECT_TOOLS, TOOLS};
 
     #[test]
     fn instructions_and_tools_fit_their_readers() {
-        assert!(INSTRUCTIONS.chars().count() < 1_500, "{}", INSTRUCTIONS.chars().count());
-        let size = tools().to_string().len();
-        assert!(size < 12 * 1024, "{size} bytes");
-        for tool in TOOLS {
-            assert!(tool.description.len() <= 1024, "{}", tool.name);
+        for text in [INSTRUCTIONS, PROJECT_INSTRUCTIONS] {
+            assert!(text.chars().count() < 1_500, "{}", text.chars().count());
+        }
+        for group in [TOOLS, PROJECT_TOOLS, PROJECT_EXTRAS] {
+            let size: usize = group.iter().map(|tool| tool.definition().to_string().len()).sum();
+            assert!(size < 12 * 1024, "{size} bytes");
+            for tool in group {
+                assert!(tool.description.len() <= 1024, "{}", tool.name);
+            }
         }
     }
 }

@@ -52,8 +52,8 @@ impl From<Report> for Reply {
 
 impl Reply {
     /// Puts around it what its era wants.
-    pub(crate) fn framed(self, method: &str, era: &Era) -> Self {
-        Self { fields: frame(self.fields, method, era), report: self.report }
+    pub(crate) fn framed(self, method: &str, era: &Era, server: &str) -> Self {
+        Self { fields: frame(self.fields, method, era, server), report: self.report }
     }
 
     /// Writes it as JSON.
@@ -85,8 +85,8 @@ mod tests {
             "isError": false,
         });
         for era in [Era::Legacy, era] {
-            let written = Reply::from(Report::new(&value).unwrap()).framed("tools/call", &era).into_json();
-            assert_eq!(written, Reply::from(whole.clone()).framed("tools/call", &era).into_json());
+            let written = Reply::from(Report::new(&value).unwrap()).framed("tools/call", &era, "kb").into_json();
+            assert_eq!(written, Reply::from(whole.clone()).framed("tools/call", &era, "kb").into_json());
         }
     }
 }

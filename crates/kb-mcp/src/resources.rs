@@ -3,11 +3,13 @@
 //! **Invariant:** a URI of ours names one thing or is not found; nothing else is read by it, and no file is.
 
 use kb_core::{DocId, FrontMatter, FrontMatterBlock, SectionId, SkillInfo, slug};
-use kb_store::{KnowledgeBase, StoreError};
+use kb_store::{KnowledgeBase, ProjectStore, StoreError};
 use serde_json::{Map, Value, json};
 
 use crate::digest::sha256;
+use crate::project_resources::{self, ProjectResource};
 use crate::prompts::prompt_name;
+use crate::served::Served;
 use crate::wire::{INTERNAL_ERROR, INVALID_PARAMS, Params, RESOURCE_NOT_FOUND, RpcError};
 
 const SECTION: &str = "kbdb://section/";
@@ -56,36 +58,54 @@ impl Resource {
 }
 
 /// Returns the templates of the URIs.
-pub(crate) fn templates() -> Value {
-    json!([
-        {
+pub(crate) fn templates(served: &Served) -> Value {
+    let of_base = served.base().map(|_| base_templates()).unwrap_or_default();
+    let of_projects = served.projects().map(|_| project_resources::templates()).unwrap_or_default();
+    of_base.into_iter().chain(of_projects).collect()
+}
+
+fn base_templates() -> Vec<Value> {
+    vec![
+        json!({
             "uriTemplate": "kbdb://section/{kbid}",
             "name": "section",
             "title": "Section",
             "description": "The text of a section as it was learned; a picture comes base64-encoded under its own type.",
             "mimeType": "text/plain",
-        },
-        {
+        }),
+        json!({
             "uriTemplate": "kbdb://document/{docid}",
             "name": "document",
             "title": "Document",
             "description": "A document's manifest and all its sections in order; an agent's docid works too.",
             "mimeType": "application/json",
-        },
-        {
+        }),
+        json!({
             "uriTemplate": "skill://{name}/SKILL.md",
             "name": "skill",
             "title": "Skill",
             "description": "A skill with its front matter, as Agent Skills has it.",
             "mimeType": "text/markdown",
-        },
-    ])
+        }),
+    ]
+}
+
+/// Answers `resources/list`: the sections of a base are too many to be listed.
+pub(crate) fn list(served: &Served, params: &Params) -> Result<Value, RpcError> {
+    no_cursor(params)?;
+    let resources = served.projects().map(project_resources::list).transpose()?.unwrap_or_default();
+    Ok(json!({"resources": resources}))
 }
 
 /// Answers `resources/read`.
-pub(crate) fn read(base: &KnowledgeBase, params: &Params, is_modern: bool) -> Result<Value, RpcError> {
+pub(crate) fn read(served: &Served, params: &Params, is_modern: bool) -> Result<Value, RpcError> {
     let uri = uri_of(params)?;
-    let resource = Resource::parse(uri).ok_or_else(|| not_found(uri, is_modern))?;
+    if let (Some(store), Some(resource)) = (served.projects(), ProjectResource::parse(uri)) {
+        return read_project(store, &resource, uri, is_modern);
+    }
+    let (Some(base), Some(resource)) = (served.base(), Resource::parse(uri)) else {
+        return Err(not_found(uri, is_modern));
+    };
     let refuse = |error: StoreError| {
         if error.code() == "not-found" { not_found(uri, is_modern) } else { internal(&error) }
     };
@@ -110,6 +130,22 @@ pub(crate) fn read(base: &KnowledgeBase, params: &Params, is_modern: bool) -> Re
         }
     };
     Ok(json!({"contents": [content]}))
+}
+
+fn read_project(
+    store: &ProjectStore,
+    resource: &ProjectResource,
+    uri: &str,
+    is_modern: bool,
+) -> Result<Value, RpcError> {
+    let read = resource.read(store);
+    store.record(&resource.activity(match &read {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => Err("not-found"),
+        Err(error) => Err(error.code()),
+    }));
+    let (media_type, text) = read.map_err(|error| internal(&error))?.ok_or_else(|| not_found(uri, is_modern))?;
+    Ok(json!({"contents": [{"uri": uri, "mimeType": media_type, "text": text}]}))
 }
 
 /// Answers `skills/list`: the skills that Agent Skills can name.
@@ -193,7 +229,7 @@ fn front_matter(skill: &SkillInfo, text: &str) -> Map<String, Value> {
 }
 
 /// Resolves `%XX`; `None` where that gives no text.
-fn unescape(text: &str) -> Option<String> {
+pub(crate) fn unescape(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {

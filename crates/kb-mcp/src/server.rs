@@ -1,4 +1,4 @@
-//! What all clients of one process share: the base, the threads that answer, the requests under way, the watch.
+//! What all clients of one process share: the stores, the threads that answer, the requests under way, the watch.
 //!
 //! Nothing here knows how messages travel: each request brings the [`Outbox`] through which it is answered.
 //!
@@ -13,14 +13,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-use kb_store::{KnowledgeBase, Observer, Progress};
+use kb_store::{Observer, Progress};
 use serde_json::{Value, json};
 
 use crate::activity::ActivityLog;
 use crate::call::{Era, Ticket};
 use crate::lanes::Lane;
-use crate::protocol::{SUBSCRIPTION_ID, frame};
+use crate::protocol::{SUBSCRIPTION_ID, frame, server_name};
 use crate::reply::Reply;
+use crate::served::Served;
 use crate::watch::Watch;
 use crate::wire::{INTERNAL_ERROR, RpcError};
 
@@ -75,10 +76,10 @@ pub(crate) enum LaneName {
     Slow,
 }
 
-/// What serves a base to any number of clients.
+/// What serves stores to any number of clients.
 #[derive(Debug)]
 pub(crate) struct Server {
-    base: KnowledgeBase,
+    served: Served,
     wait: Duration,
     pub(crate) activity: Option<ActivityLog>,
     pub(crate) watch: Watch,
@@ -95,9 +96,9 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts to serve; returns the thread that tells of changes as well.
-    pub(crate) fn start(base: KnowledgeBase, settings: Settings) -> (Arc<Self>, JoinHandle<()>) {
+    pub(crate) fn start(served: Served, settings: Settings) -> (Arc<Self>, JoinHandle<()>) {
         let server = Arc::new(Self {
-            base,
+            served,
             wait: settings.wait,
             activity: settings.activity.map(|output| ActivityLog::new(output, settings.clock)),
             watch: Watch::default(),
@@ -111,12 +112,12 @@ impl Server {
             mended: Mutex::default(),
         });
         let watching = Arc::clone(&server);
-        let watcher = std::thread::spawn(move || watching.watch.run(&watching.base));
+        let watcher = std::thread::spawn(move || watching.watch.run(&watching.served));
         (server, watcher)
     }
 
-    pub(crate) const fn base(&self) -> &KnowledgeBase {
-        &self.base
+    pub(crate) const fn served(&self) -> &Served {
+        &self.served
     }
 
     pub(crate) const fn wait(&self) -> Duration {
@@ -156,7 +157,10 @@ impl Server {
                     && !ticket.is_cancelled()
                     && ticket.claim_answer()
                 {
-                    ticket.out.answer(&ticket.id, outcome.map(|reply| reply.framed(method, &era)));
+                    ticket.out.answer(
+                        &ticket.id,
+                        outcome.map(|reply| reply.framed(method, &era, server_name(&server.served))),
+                    );
                 }
             }
             // Last, so that the end waits until the answer is put.
@@ -183,7 +187,9 @@ impl Server {
         let server = Arc::clone(self);
         self.slow.run(move || {
             let mut observer = UntilClosing(&server);
-            let _ = catch_unwind(AssertUnwindSafe(|| server.base.reindex(generation, &mut observer)));
+            if let Some(base) = server.served.base() {
+                let _ = catch_unwind(AssertUnwindSafe(|| base.reindex(generation, &mut observer)));
+            }
         });
     }
 
@@ -208,7 +214,7 @@ impl Server {
         self.is_closing.store(true, Ordering::SeqCst);
         for (id, out) in self.watch.close() {
             let modern = Era::Modern { capabilities: Value::Null, log_level: None };
-            let mut result = frame(json!({}), "subscriptions/listen", &modern);
+            let mut result = frame(json!({}), "subscriptions/listen", &modern, server_name(&self.served));
             result["_meta"][SUBSCRIPTION_ID] = id.clone();
             out.answer(&id, Ok(result.into()));
         }

@@ -5,22 +5,21 @@
 use std::io::{self, BufReader, Read, Write};
 use std::time::{Duration, Instant};
 
-use kb_store::KnowledgeBase;
-
 use crate::connection::Connection;
 use crate::outbox::Outbox;
+use crate::served::Served;
 use crate::server::{Server, Settings};
 use crate::wire::{Lines, parse};
 
 /// How long the last answers may take to be read.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Serves a base to one client until the input ends.
+/// Serves a knowledge base, project knowledge, or both to one client until the input ends.
 ///
 /// One message a line each way. Every request that was read is answered before this returns, but for maintenance, which
 /// is cancelled. Fails only where the input cannot be read; an output that nobody reads is no failure.
 pub fn serve(
-    base: KnowledgeBase,
+    served: impl Into<Served>,
     settings: Settings,
     input: impl Read,
     output: impl Write + Send + 'static,
@@ -28,7 +27,7 @@ pub fn serve(
     let max_line_bytes = settings.max_line_bytes;
     let (outbox, inbox) = Outbox::new();
     let writer = inbox.write_to(output);
-    let (server, watcher) = Server::start(base, settings);
+    let (server, watcher) = Server::start(served.into(), settings);
     let connection = Connection::new(&server, outbox.clone());
     let mut lines = Lines::new(BufReader::with_capacity(1 << 16, input), max_line_bytes);
     let outcome = loop {

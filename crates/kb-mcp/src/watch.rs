@@ -10,16 +10,18 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kb_store::{KnowledgeBase, StoreError};
+use kb_store::{KnowledgeBase, ProjectError, ProjectStore, StoreError};
 use serde_json::{Value, json};
 
 use crate::call::Ticket;
 use crate::connection::Connection;
 use crate::outbox::Outbox;
+use crate::project_resources::{ProjectResource, list_fingerprint};
 use crate::prompts;
 use crate::protocol::SUBSCRIPTION_ID;
-use crate::resources::Resource;
-use crate::wire::notification;
+use crate::resources::{Resource, internal};
+use crate::served::Served;
+use crate::wire::{RpcError, notification};
 
 /// The time between two looks at the head.
 const PACE: Duration = Duration::from_secs(1);
@@ -36,6 +38,8 @@ struct State {
     listeners: Vec<Listener>,
     /// The list of prompts as it was last told.
     prompts: Option<u64>,
+    /// The list of resources as it was last told.
+    list: Option<u64>,
     generation: Option<u64>,
     /// Somebody has to be told soon, whatever the time.
     is_poked: bool,
@@ -53,20 +57,21 @@ struct Listener {
     subscription: Option<Value>,
     out: Outbox,
     wants_prompts: bool,
+    wants_list: bool,
     /// URIs with what was last known of each.
     resources: BTreeMap<String, Option<String>>,
 }
 
 impl Watch {
     /// Looks for changes until the watch is closed.
-    pub(crate) fn run(&self, base: &KnowledgeBase) {
+    pub(crate) fn run(&self, served: &Served) {
         let mut state = self.lock();
         while !state.is_closed {
             if state.is_poked {
                 state.is_poked = false;
                 drop(state);
-                // A base that cannot be read now is looked at again later; calls say what is wrong with it.
-                let _ = self.look(base);
+                // A store that cannot be read now is looked at again later; calls say what is wrong with it.
+                let _ = self.look(served);
                 state = self.lock();
             } else if state.listeners.is_empty() {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -97,14 +102,15 @@ impl Watch {
         self.changed.notify_all();
     }
 
-    /// Says whether anybody wants to hear of a resource.
+    /// Says whether anybody wants to hear of resources.
     pub(crate) fn has_resources(&self) -> bool {
-        self.lock().listeners.iter().any(|listener| !listener.resources.is_empty())
+        let wants = |listener: &Listener| listener.wants_list || !listener.resources.is_empty();
+        self.lock().listeners.iter().any(wants)
     }
 
     /// A client of the older era wants to hear of the list of prompts.
-    pub(crate) fn follow_prompts(&self, client: &Connection) -> Result<(), StoreError> {
-        let fingerprint = prompts::fingerprint(client.base())?;
+    pub(crate) fn follow_prompts(&self, client: &Connection, base: &KnowledgeBase) -> Result<(), StoreError> {
+        let fingerprint = prompts::fingerprint(base)?;
         let mut state = self.lock();
         state.prompts.get_or_insert(fingerprint);
         state.older(client).wants_prompts = true;
@@ -113,9 +119,20 @@ impl Watch {
         Ok(())
     }
 
+    /// A client of the older era wants to hear of the list of resources.
+    pub(crate) fn follow_list(&self, client: &Connection, store: &ProjectStore) -> Result<(), ProjectError> {
+        let fingerprint = list_fingerprint(store)?;
+        let mut state = self.lock();
+        state.list.get_or_insert(fingerprint);
+        state.older(client).wants_list = true;
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
     /// A client of the older era wants to hear of a resource. A URI that names nothing yet is taken as well.
-    pub(crate) fn subscribe(&self, client: &Connection, uri: &str) -> Result<(), StoreError> {
-        let known = known(client.base(), uri)?;
+    pub(crate) fn subscribe(&self, client: &Connection, uri: &str) -> Result<(), RpcError> {
+        let known = known(client.served(), uri)?;
         self.lock().older(client).resources.insert(uri.to_owned(), known);
         self.changed.notify_all();
         Ok(())
@@ -127,38 +144,42 @@ impl Watch {
         for listener in state.listeners.iter_mut().filter(|listener| listener.is_older(client)) {
             listener.resources.remove(uri);
         }
-        state
-            .listeners
-            .retain(|listener| !listener.is_older(client) || listener.wants_prompts || !listener.resources.is_empty());
+        state.listeners.retain(|listener| !listener.is_older(client) || listener.wants_anything());
     }
 
     /// Opens a stream of the newer era; returns what of it is served, having acknowledged it.
-    pub(crate) fn listen(&self, base: &KnowledgeBase, ticket: &Ticket, wanted: &Value) -> Result<(), StoreError> {
+    pub(crate) fn listen(&self, served: &Served, ticket: &Ticket, wanted: &Value) -> Result<(), RpcError> {
         let wants = |field: &str| wanted[field].as_bool().unwrap_or(false);
         let mut resources = BTreeMap::new();
         for uri in wanted["resourceSubscriptions"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            resources.insert(uri.to_owned(), known(base, uri)?);
+            resources.insert(uri.to_owned(), known(served, uri)?);
         }
-        let prompts = wants("promptsListChanged").then(|| prompts::fingerprint(base)).transpose()?;
-        let mut served = json!({});
+        let prompts = if wants("promptsListChanged") { prompts_now(served)? } else { None };
+        let wants_list = wants("resourcesListChanged");
+        let list = if wants_list { list_now(served)? } else { None };
+        let mut taken = json!({});
         if prompts.is_some() {
-            served["promptsListChanged"] = true.into();
+            taken["promptsListChanged"] = true.into();
         }
-        if wants("resourcesListChanged") {
-            served["resourcesListChanged"] = true.into();
+        if wants_list {
+            taken["resourcesListChanged"] = true.into();
         }
         if !resources.is_empty() {
-            served["resourceSubscriptions"] = resources.keys().cloned().collect();
+            taken["resourceSubscriptions"] = resources.keys().cloned().collect();
         }
         let mut state = self.lock();
         if let Some(prompts) = prompts {
             state.prompts.get_or_insert(prompts);
         }
-        let params = json!({"_meta": {SUBSCRIPTION_ID: ticket.id}, "notifications": served});
+        if let Some(list) = list {
+            state.list.get_or_insert(list);
+        }
+        let params = json!({"_meta": {SUBSCRIPTION_ID: ticket.id}, "notifications": taken});
         ticket.out.put(notification("notifications/subscriptions/acknowledged", &params));
         let (client, out) = (ticket.client, ticket.out.clone());
         let subscription = Some(ticket.id.clone());
-        state.listeners.push(Listener { client, subscription, out, wants_prompts: prompts.is_some(), resources });
+        let wants_prompts = prompts.is_some();
+        state.listeners.push(Listener { client, subscription, out, wants_prompts, wants_list, resources });
         drop(state);
         // Who left meanwhile would not be looked for again.
         if ticket.is_cancelled() {
@@ -194,33 +215,41 @@ impl Watch {
     }
 
     /// Looks once, and tells who has to be told.
-    fn look(&self, base: &KnowledgeBase) -> Result<(), StoreError> {
-        let generation = base.generation()?;
-        let (uris, wants_prompts, prompts_touched) = {
+    fn look(&self, served: &Served) -> Result<(), RpcError> {
+        let generation = served.base().map(KnowledgeBase::generation).transpose().map_err(|error| internal(&error))?;
+        let (uris, wants_prompts, wants_list, prompts_touched) = {
             let mut state = self.lock();
             let prompts_touched = std::mem::take(&mut state.prompts_touched);
-            if state.generation.replace(generation) == Some(generation) && !prompts_touched {
+            let is_base_new = std::mem::replace(&mut state.generation, generation) != generation;
+            if !is_base_new && !prompts_touched && served.projects().is_none() {
                 return Ok(());
             }
             let uris: Vec<String> =
                 state.listeners.iter().flat_map(|listener| listener.resources.keys().cloned()).collect();
             let wants_prompts = state.listeners.iter().any(|listener| listener.wants_prompts);
-            (uris, wants_prompts, prompts_touched)
+            let wants_list = state.listeners.iter().any(|listener| listener.wants_list);
+            (uris, wants_prompts && (is_base_new || prompts_touched), wants_list, prompts_touched)
         };
-        // The base is read without the lock, so that no request waits for it.
-        let prompts = wants_prompts.then(|| prompts::fingerprint(base)).transpose()?;
+        // The stores are read without the lock, so that no request waits for it.
+        let prompts = if wants_prompts { prompts_now(served)? } else { None };
+        let list = if wants_list { list_now(served)? } else { None };
         let mut now = BTreeMap::new();
         for uri in uris {
-            let known = known(base, &uri)?;
+            let known = known(served, &uri)?;
             now.insert(uri, known);
         }
         let mut state = self.lock();
         let differ = prompts.zip(state.prompts).is_some_and(|(now, before)| now != before);
         let are_prompts_new = prompts_touched || differ;
         state.prompts = prompts.or(state.prompts);
+        let is_list_new = list.zip(state.list).is_some_and(|(now, before)| now != before);
+        state.list = list.or(state.list);
         for listener in &mut state.listeners {
             if are_prompts_new && listener.wants_prompts {
                 listener.tell("notifications/prompts/list_changed", json!({}));
+            }
+            if is_list_new && listener.wants_list {
+                listener.tell("notifications/resources/list_changed", json!({}));
             }
             let mut changed = Vec::new();
             for (uri, before) in &mut listener.resources {
@@ -244,7 +273,14 @@ impl State {
         let at = self.listeners.iter().position(|listener| listener.is_older(number));
         let at = at.unwrap_or_else(|| {
             let (out, resources) = (client.outbox().clone(), BTreeMap::new());
-            self.listeners.push(Listener { client: number, subscription: None, out, wants_prompts: false, resources });
+            self.listeners.push(Listener {
+                client: number,
+                subscription: None,
+                out,
+                wants_prompts: false,
+                wants_list: false,
+                resources,
+            });
             self.listeners.len() - 1
         });
         &mut self.listeners[at]
@@ -257,6 +293,11 @@ impl Listener {
         self.client == client && self.subscription.is_none()
     }
 
+    /// Says whether there is anything left to tell of.
+    fn wants_anything(&self) -> bool {
+        self.wants_prompts || self.wants_list || !self.resources.is_empty()
+    }
+
     fn tell(&self, method: &str, mut params: Value) {
         if let Some(id) = &self.subscription {
             params["_meta"] = json!({SUBSCRIPTION_ID: id});
@@ -266,6 +307,22 @@ impl Listener {
 }
 
 /// Returns what is known of a resource now.
-fn known(base: &KnowledgeBase, uri: &str) -> Result<Option<String>, StoreError> {
-    Resource::parse(uri).map_or(Ok(None), |resource| resource.fingerprint(base))
+fn known(served: &Served, uri: &str) -> Result<Option<String>, RpcError> {
+    if let Some((store, resource)) = served.projects().zip(ProjectResource::parse(uri)) {
+        return resource.fingerprint(store).map_err(|error| internal(&error));
+    }
+    match served.base().zip(Resource::parse(uri)) {
+        Some((base, resource)) => resource.fingerprint(base).map_err(|error| internal(&error)),
+        None => Ok(None),
+    }
+}
+
+/// Returns the list of prompts as a number; `None` where there is no such list.
+fn prompts_now(served: &Served) -> Result<Option<u64>, RpcError> {
+    served.base().map(prompts::fingerprint).transpose().map_err(|error| internal(&error))
+}
+
+/// Returns the list of resources as a number; `None` where there is no such list.
+fn list_now(served: &Served) -> Result<Option<u64>, RpcError> {
+    served.projects().map(list_fingerprint).transpose().map_err(|error| internal(&error))
 }

@@ -14,12 +14,14 @@ use std::time::SystemTime;
 use kb_mcp::{Settings, serve};
 
 use super::Context;
+use super::served::ProjectArgs;
 use crate::failure::{Exit, Failure};
 
 /// Serve the knowledge base to an agent: an MCP server over stdin and stdout
 ///
 /// The database is the one that `--db` or `KBDB_DIR` names, never one found from the working directory; it is made
-/// where there is none and its parent folder exists. The server ends with its input.
+/// where there is none and its parent folder exists. With `--projects` project knowledge is served, beside a database
+/// where one is named. The server ends with its input.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -29,6 +31,8 @@ pub(crate) struct Args {
     /// Start the server as a client would, on a database made for it, and report what works
     #[arg(long, conflicts_with = "log")]
     selftest: bool,
+    #[command(flatten)]
+    projects: ProjectArgs,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -45,26 +49,14 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     if args.selftest {
         return selftest::run(context);
     }
-    let path = named_database(context, "kb mcp")?;
     let mut settings = Settings::new(SystemTime::now);
     settings.wait = context.databases.wait();
     if let Some(log) = &args.log {
         let file = OpenOptions::new().create(true).append(true).open(log);
         settings.activity = Some(Box::new(file.map_err(|error| Failure::io("open", log, &error))?));
     }
-    let (base, is_new) = context.databases.open_to_serve(&path)?;
-    if is_new {
-        context.output.note(format_args!("made the database `{}`", path.display()));
-    }
-    serve(base, settings, io::stdin().lock(), io::stdout())
+    let served = args.projects.served(context, "kb mcp")?;
+    serve(served, settings, io::stdin().lock(), io::stdout())
         .map_err(|error| Failure::new("io", format_args!("cannot read the input: {error}")))?;
     Ok(Exit::Done)
-}
-
-/// Returns the database that was named, for a command that serves it.
-pub(super) fn named_database(context: &Context, command: &str) -> Result<PathBuf, Failure> {
-    context.databases.named().map(ToOwned::to_owned).ok_or_else(|| {
-        Failure::new("no-database", format_args!("`{command}` was not told which database to serve"))
-            .with_hint("give `--db DIR`, or set KBDB_DIR in the environment of the host application")
-    })
 }

@@ -20,6 +20,7 @@ mod rebuild;
 mod retrieve;
 mod search;
 mod serve;
+mod served;
 mod skill;
 mod source;
 mod status;

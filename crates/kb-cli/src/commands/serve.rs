@@ -13,13 +13,14 @@ use kb_mcp::{HttpError, HttpServer, HttpSettings, Settings};
 use serde_json::json;
 
 use super::Context;
+use super::served::ProjectArgs;
 use crate::failure::{Exit, Failure};
 
 /// Serve the knowledge base to agents over HTTP: an MCP server at `/mcp`
 ///
 /// Prints the URL and serves until it is told to stop (Ctrl-C, SIGTERM): what was asked is answered, maintenance is
 /// cancelled. The database is the one that `--db` or `KBDB_DIR` names; it is made where there is none and its parent
-/// folder exists.
+/// folder exists. With `--projects` project knowledge is served, beside a database where one is named.
 ///
 /// Only this machine can reach an address such as `127.0.0.1:8080`. For any other a bearer token is needed, and a proxy
 /// in front that speaks TLS, since the token is sent as it is.
@@ -52,10 +53,11 @@ pub(crate) struct Args {
     /// Append one JSON line a call: time, tool, ids, outcome and milliseconds; never texts or queries
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    #[command(flatten)]
+    projects: ProjectArgs,
 }
 
 pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
-    let path = super::mcp::named_database(context, "kb serve")?;
     let mut settings = Settings::new(SystemTime::now);
     settings.wait = context.databases.wait();
     if let Some(log) = &args.log {
@@ -69,11 +71,8 @@ pub(crate) fn run(args: &Args, context: &mut Context) -> Result<Exit, Failure> {
     http.max_body_bytes = usize::from(args.max_body) << 20;
     http.max_sessions = usize::from(args.max_sessions);
     http.idle = Duration::from_mins(u64::from(args.idle));
-    let (base, is_new) = context.databases.open_to_serve(&path)?;
-    if is_new {
-        context.output.note(format_args!("made the database `{}`", path.display()));
-    }
-    let server = HttpServer::bind(base, settings, http).map_err(refused)?;
+    let served = args.projects.served(context, "kb serve")?;
+    let server = HttpServer::bind(served, settings, http).map_err(refused)?;
     let stopper = server.stopper();
     ctrlc::set_handler(move || stopper.stop())
         .map_err(|error| Failure::new("io", format_args!("cannot listen to signals: {error}")))?;

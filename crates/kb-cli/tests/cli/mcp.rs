@@ -23,6 +23,33 @@ fn it_serves_the_database_that_is_named_and_no_other() {
     assert_eq!((by_variable.json()["id"].clone(), by_variable.stderr.as_str()), (Value::from(1), ""));
 }
 
+/// Project knowledge, and where its home is.
+#[test]
+fn it_serves_project_knowledge() {
+    let kb = Kb::bare();
+    let client =
+        "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}";
+    let initialize = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{client}}}\n");
+    let input = format!("{initialize}{{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}}\n");
+    let tools = |run: crate::harness::Run| {
+        let lines = run.expect_exit(0).json_lines();
+        let count = lines[1]["result"]["tools"].as_array().map_or(0, Vec::len);
+        (lines[0]["result"]["serverInfo"]["name"].clone(), count)
+    };
+    let alone = Value::from("Knowledge MCP Server");
+    assert_eq!(tools(kb.pipe(["mcp", "--projects"], &input)), (alone.clone(), 7));
+    assert!(kb.path("../home/.knowledge-mcp/.git").is_dir());
+    let named = ["mcp", "--projects", "--home", "given", "--tools", "all"];
+    assert_eq!(tools(kb.pipe(named, &input)), (alone.clone(), 14));
+    assert!(kb.path("given/.git").is_dir());
+    let variable = [("KNOWLEDGE_MCP_HOME", Path::new("by-variable"))];
+    assert_eq!(tools(kb.run_with(["mcp", "--projects"], input.as_bytes(), &variable)), (alone, 7));
+    assert!(kb.path("by-variable/.git").is_dir());
+    let both = ["mcp", "--projects", "--home", "given", "--db", "new.kbdb"];
+    assert_eq!(tools(kb.pipe(both, &input)), (Value::from("kb"), 24));
+    kb.pipe(["mcp", "--home", "given"], &input).expect_exit(2);
+}
+
 #[test]
 fn a_folder_that_is_something_else_is_refused() {
     let kb = Kb::bare();

@@ -24,12 +24,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use kb_store::KnowledgeBase;
-
 use self::endpoint::{Endpoint, PATH};
 use self::guard::{Guard, LEAST_TOKEN};
 use self::sessions::Sessions;
 use self::wire::{Fault, Refusal, Wire};
+use crate::served::Served;
 use crate::server::{Server, Settings};
 use crate::wire::{INVALID_REQUEST, RpcError, response};
 
@@ -107,7 +106,7 @@ pub enum HttpError {
 pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
-    base: KnowledgeBase,
+    served: Served,
     settings: Settings,
     http: HttpSettings,
     stopper: Stopper,
@@ -135,7 +134,7 @@ struct Open {
 
 impl HttpServer {
     /// Begins to listen; nothing is answered before [`HttpServer::run`].
-    pub fn bind(base: KnowledgeBase, settings: Settings, http: HttpSettings) -> Result<Self, HttpError> {
+    pub fn bind(served: impl Into<Served>, settings: Settings, http: HttpSettings) -> Result<Self, HttpError> {
         let address = http.address;
         match &http.token {
             None if !address.ip().is_loopback() => return Err(HttpError::NeedsToken { address }),
@@ -148,7 +147,7 @@ impl HttpServer {
         let listener = TcpListener::bind(address).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let stop = Stop { address, is_stopped: Mutex::new(false), changed: Condvar::new() };
-        Ok(Self { listener, address, base, settings, http, stopper: Stopper(Arc::new(stop)) })
+        Ok(Self { listener, address, served: served.into(), settings, http, stopper: Stopper(Arc::new(stop)) })
     }
 
     /// Returns the URL of the endpoint.
@@ -166,7 +165,7 @@ impl HttpServer {
     pub fn run(self) {
         let guard =
             Arc::new(Guard::new(self.address, &self.http.hosts, &self.http.origins, self.http.token.as_deref()));
-        let (server, _) = Server::start(self.base, self.settings);
+        let (server, _) = Server::start(self.served, self.settings);
         let endpoint = Arc::new(Endpoint {
             server: Arc::clone(&server),
             sessions: Sessions::new(self.http.max_sessions, self.http.idle),

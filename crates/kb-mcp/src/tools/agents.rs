@@ -7,7 +7,7 @@ use kb_store::NewAgent;
 use super::arguments::Arguments;
 use super::schema::{Shape, optional, required};
 use super::skills::list;
-use super::{Answer, Kind, Tool, to_value};
+use super::{Answer, Handler, Kind, Tool, to_value};
 use crate::call::Call;
 use crate::failure::Failure;
 
@@ -24,7 +24,7 @@ pub(super) static CREATE: Tool = Tool {
         required("skills", Shape::Texts, "Names or kbids"),
     ],
     result: AGENT,
-    handler: create,
+    handler: Handler::Base(create),
 };
 
 pub(super) static LIST: Tool = Tool {
@@ -34,7 +34,7 @@ pub(super) static LIST: Tool = Tool {
     kind: Kind::Read,
     parameters: &[optional("cursor", Shape::Text, "")],
     result: &[("agents", Shape::Objects(&[])), ("cursor", Shape::Text)],
-    handler: |call, arguments| list(to_value(&call.base().agent_list()?)?, "agents", arguments),
+    handler: Handler::Base(|call, arguments| list(to_value(&call.base().agent_list()?)?, "agents", arguments)),
 };
 
 pub(super) static GET: Tool = Tool {
@@ -44,7 +44,7 @@ pub(super) static GET: Tool = Tool {
     kind: Kind::Read,
     parameters: &[required("docid", Shape::Text, "Or the name")],
     result: AGENT,
-    handler: get,
+    handler: Handler::Base(get),
 };
 
 pub(super) static DELETE: Tool = Tool {
@@ -54,7 +54,7 @@ pub(super) static DELETE: Tool = Tool {
     kind: Kind::Remove,
     parameters: &[required("docid", Shape::Text, "Or the name")],
     result: &[("documents", Shape::Texts)],
-    handler: delete,
+    handler: Handler::Base(delete),
 };
 
 const AGENT: &[(&str, Shape)] = &[("docid", Shape::Text), ("name", Shape::Text), ("skills", Shape::Objects(&[]))];

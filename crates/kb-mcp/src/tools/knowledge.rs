@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::arguments::Arguments;
 use super::describe::{Described, describe};
 use super::schema::{MAX_TOKENS, Shape, optional, required};
-use super::{Answer, Kind, Tool, to_value};
+use super::{Answer, Handler, Kind, Tool, to_value};
 use crate::budget::Budget;
 use crate::call::Call;
 use crate::failure::Failure;
@@ -48,7 +48,7 @@ pub(super) static SEARCH: Tool = Tool {
         ("cursor", Shape::Text),
         ("hits", Shape::Objects(&[])),
     ],
-    handler: search,
+    handler: Handler::Base(search),
 };
 
 pub(super) static LEARN: Tool = Tool {
@@ -67,7 +67,7 @@ pub(super) static LEARN: Tool = Tool {
         optional("describe", Shape::Flag, "Ask your model for description and tags"),
     ],
     result: &[("docid", Shape::Text), ("kbids", Shape::Texts), ("documents", Shape::Objects(&[]))],
-    handler: learn,
+    handler: Handler::Base(learn),
 };
 
 pub(super) static UNLEARN: Tool = Tool {
@@ -81,7 +81,7 @@ pub(super) static UNLEARN: Tool = Tool {
         optional("docid", Shape::Text, "Only in this document"),
     ],
     result: &[("documents", Shape::Texts), ("edited", Shape::Texts), ("sections", Shape::Texts)],
-    handler: unlearn,
+    handler: Handler::Base(unlearn),
 };
 
 fn search(call: &Call<'_>, arguments: &Arguments) -> Result<Answer, Failure> {

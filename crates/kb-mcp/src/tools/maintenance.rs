@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::arguments::Arguments;
 use super::knowledge::take_array;
 use super::schema::Shape;
-use super::{Answer, Kind, Tool, to_value};
+use super::{Answer, Handler, Kind, Tool, to_value};
 use crate::budget::Budget;
 use crate::call::Call;
 use crate::failure::Failure;
@@ -27,7 +27,7 @@ pub(super) static STATUS: Tool = Tool {
         ("index", Shape::Object),
         ("problems", Shape::Objects(&[])),
     ],
-    handler: |call, _| to_value(&call.base().status()?).map(bounded),
+    handler: Handler::Base(|call, _| to_value(&call.base().status()?).map(bounded)),
 };
 
 pub(super) static CHECK: Tool = Tool {
@@ -38,7 +38,7 @@ pub(super) static CHECK: Tool = Tool {
     kind: Kind::Check,
     parameters: &[],
     result: &[("ok", Shape::Flag), ("problems", Shape::Objects(&[]))],
-    handler: |call, _| to_value(&call.base().check(&mut call.observer())?).map(bounded),
+    handler: Handler::Base(|call, _| to_value(&call.base().check(&mut call.observer())?).map(bounded)),
 };
 
 pub(super) static GC: Tool = Tool {
@@ -49,7 +49,7 @@ pub(super) static GC: Tool = Tool {
     kind: Kind::Collect,
     parameters: &[],
     result: &[("sectionsRemoved", Shape::Count), ("bytesFreed", Shape::Count)],
-    handler: gc,
+    handler: Handler::Base(gc),
 };
 
 pub(super) static REBUILD: Tool = Tool {
@@ -60,7 +60,7 @@ pub(super) static REBUILD: Tool = Tool {
     kind: Kind::Rebuild,
     parameters: &[],
     result: &[("documents", Shape::Count), ("sections", Shape::Count), ("problems", Shape::Objects(&[]))],
-    handler: rebuild,
+    handler: Handler::Base(rebuild),
 };
 
 fn gc(call: &Call<'_>, _: &Arguments) -> Result<Answer, Failure> {

@@ -1,13 +1,14 @@
-//! The 17 tools: their names, what they say of themselves, and which handler answers.
+//! The tools: their names, what they say of themselves, and which handler answers.
 //!
 //! **Invariant:** names, parameters and annotations are a contract; a parameter may be added, none is renamed. A
-//! handler parses, calls one operation of [`kb_store::KnowledgeBase`], and gives its result as it is.
+//! handler parses, calls one operation of [`kb_store`], and gives its result as it is.
 
 mod agents;
 pub(crate) mod arguments;
 mod describe;
 mod knowledge;
 mod maintenance;
+mod projects;
 mod reading;
 pub(crate) mod schema;
 mod skills;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use self::arguments::Arguments;
 use self::schema::{Parameter, Shape, object, result};
-use crate::call::Call;
+use crate::call::{Call, ProjectCall};
 use crate::failure::Failure;
 use crate::reply::{Reply, Report};
 
@@ -27,6 +28,8 @@ pub(crate) enum Kind {
     Read,
     /// Adds; the same again changes nothing.
     Add,
+    /// Writes over what is there; the same again changes nothing.
+    Replace,
     /// Takes away; the same again changes nothing.
     Remove,
     /// Reads the whole base.
@@ -57,7 +60,14 @@ pub(crate) struct Tool {
     pub(crate) kind: Kind,
     pub(crate) parameters: &'static [Parameter],
     pub(crate) result: &'static [(&'static str, Shape)],
-    pub(crate) handler: fn(&Call<'_>, &Arguments) -> Result<Answer, Failure>,
+    pub(crate) handler: Handler,
+}
+
+/// What answers the calls of a tool, by the store that it works on.
+#[derive(Clone, Copy)]
+pub(crate) enum Handler {
+    Base(fn(&Call<'_>, &Arguments) -> Result<Answer, Failure>),
+    Projects(fn(&ProjectCall<'_>, &Arguments) -> Result<Answer, Failure>),
 }
 
 /// What a tool answers.
@@ -73,7 +83,7 @@ pub(crate) enum Answer {
     NeedsInput(Value),
 }
 
-/// The tools, in the order in which they are listed.
+/// The tools of a knowledge base, in the order in which they are listed.
 pub(crate) static TOOLS: &[&Tool] = &[
     &knowledge::SEARCH,
     &knowledge::LEARN,
@@ -94,17 +104,34 @@ pub(crate) static TOOLS: &[&Tool] = &[
     &agents::DELETE,
 ];
 
-impl Tool {
-    /// Returns the tool of this name.
-    pub(crate) fn named(name: &str) -> Option<&'static Self> {
-        TOOLS.iter().copied().find(|tool| tool.name == name)
-    }
+/// The tools of project knowledge.
+pub(crate) static PROJECT_TOOLS: &[&Tool] = &[
+    &projects::GET_MAIN,
+    &projects::UPDATE_MAIN,
+    &projects::SEARCH,
+    &projects::CREATE,
+    &projects::UPDATE_CHAPTER,
+    &projects::GET_FILE,
+    &projects::DELETE,
+];
 
+/// More of them, which are served where they are asked for.
+pub(crate) static PROJECT_EXTRAS: &[&Tool] = &[
+    &projects::LIST_PROJECTS,
+    &projects::LIST_FILES,
+    &projects::ADD_CHAPTER,
+    &projects::REMOVE_CHAPTER,
+    &projects::RENAME,
+    &projects::HISTORY,
+    &projects::RESTORE,
+];
+
+impl Tool {
     /// Returns the tool as `tools/list` shows it.
     pub(crate) fn definition(&self) -> Value {
         let hints = json!({
             "readOnlyHint": !self.kind.writes(),
-            "destructiveHint": matches!(self.kind, Kind::Remove | Kind::Collect),
+            "destructiveHint": matches!(self.kind, Kind::Replace | Kind::Remove | Kind::Collect),
             "idempotentHint": !matches!(self.kind, Kind::Collect | Kind::Rebuild),
             "openWorldHint": false,
         });
@@ -119,8 +146,8 @@ impl Tool {
     }
 }
 
-/// Returns the result of a call.
-pub(crate) fn call_result(outcome: Result<Answer, Failure>) -> Reply {
+/// Returns the result of a call, a failure in the shape of the tool's group.
+pub(crate) fn call_result(tool: &Tool, outcome: Result<Answer, Failure>) -> Reply {
     let (text, whole, is_error) = match outcome {
         Ok(Answer::Report(report)) => return report.into(),
         Ok(Answer::Whole(value)) => (value.to_string(), value, false),
@@ -129,7 +156,10 @@ pub(crate) fn call_result(outcome: Result<Answer, Failure>) -> Reply {
             return json!({"resultType": "input_required", "inputRequests": requests}).into();
         }
         Err(failure) => {
-            let value = failure.to_value();
+            let value = match tool.handler {
+                Handler::Base(_) => failure.to_value(),
+                Handler::Projects(_) => json!({"success": false, "error": failure.message}),
+            };
             (value.to_string(), value, true)
         }
     };

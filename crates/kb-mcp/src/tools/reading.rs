@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::arguments::Arguments;
 use super::knowledge::{docid, not_found, take_array};
 use super::schema::{MAX_TOKENS, Shape, optional, required};
-use super::{Answer, Kind, Tool, to_value};
+use super::{Answer, Handler, Kind, Tool, to_value};
 use crate::budget::{Budget, MAX_CHARS, cursor, resume};
 use crate::call::Call;
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ pub(super) static RETRIEVE: Tool = Tool {
         ("sections", Shape::Objects(&[])),
         ("cursor", Shape::Text),
     ],
-    handler: retrieve,
+    handler: Handler::Base(retrieve),
 };
 
 pub(super) static CONTENT: Tool = Tool {
@@ -49,7 +49,7 @@ pub(super) static CONTENT: Tool = Tool {
         optional("cursor", Shape::Text, ""),
     ],
     result: &[("content", Shape::Text), ("cursor", Shape::Text)],
-    handler: content,
+    handler: Handler::Base(content),
 };
 
 fn retrieve(call: &Call<'_>, arguments: &Arguments) -> Result<Answer, Failure> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::arguments::Arguments;
 use super::knowledge::take_array;
 use super::schema::{Parameter, Shape, optional, required};
-use super::{Answer, Kind, Tool, to_value};
+use super::{Answer, Handler, Kind, Tool, to_value};
 use crate::budget::{Budget, cursor, resume};
 use crate::call::Call;
 use crate::failure::Failure;
@@ -39,7 +39,7 @@ pub(super) static LEARN: Tool = Tool {
         ("outcome", Shape::Text),
         ("warnings", Shape::Objects(&[])),
     ],
-    handler: learn,
+    handler: Handler::Base(learn),
 };
 
 pub(super) static LIST: Tool = Tool {
@@ -49,7 +49,7 @@ pub(super) static LIST: Tool = Tool {
     kind: Kind::Read,
     parameters: &[optional("cursor", Shape::Text, "")],
     result: &[("skills", Shape::Objects(&[])), ("cursor", Shape::Text)],
-    handler: |call, arguments| list(to_value(&call.base().skill_list()?)?, "skills", arguments),
+    handler: Handler::Base(|call, arguments| list(to_value(&call.base().skill_list()?)?, "skills", arguments)),
 };
 
 pub(super) static GET: Tool = Tool {
@@ -70,7 +70,7 @@ pub(super) static GET: Tool = Tool {
         ("body", Shape::Text),
         ("rendered", Shape::Text),
     ],
-    handler: get,
+    handler: Handler::Base(get),
 };
 
 pub(super) static DELETE: Tool = Tool {
@@ -80,7 +80,7 @@ pub(super) static DELETE: Tool = Tool {
     kind: Kind::Remove,
     parameters: &[required("kbid", Shape::Text, "Of the skill, or its name")],
     result: &[("documents", Shape::Texts), ("dangling", Shape::Texts)],
-    handler: delete,
+    handler: Handler::Base(delete),
 };
 
 fn learn(call: &Call<'_>, arguments: &Arguments) -> Result<Answer, Failure> {

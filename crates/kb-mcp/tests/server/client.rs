@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use kb_mcp::{Settings, serve};
-use kb_store::{KnowledgeBase, Options};
+use kb_mcp::{Served, Settings, serve};
+use kb_store::{KnowledgeBase, Options, ProjectStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -22,6 +22,12 @@ pub(crate) fn open(dir: &Path) -> KnowledgeBase {
         Ok(base) => base,
         Err(_) => KnowledgeBase::create(dir, options).unwrap(),
     }
+}
+
+pub(crate) fn projects(home: &Path) -> ProjectStore {
+    let mut options = Options::new(SystemTime::now);
+    options.wait = Settings::LOCK_WAIT;
+    ProjectStore::open(home, options).unwrap()
 }
 
 pub(crate) struct Client {
@@ -48,12 +54,25 @@ impl Client {
 
     /// Starts a server on the base `kb` in a folder.
     pub(crate) fn start_in(dir: TempDir, adjust: impl FnOnce(&mut Settings)) -> Self {
-        let base = open(&dir.path().join("kb"));
+        let served = open(&dir.path().join("kb")).into();
+        Self::serving(dir, served, adjust)
+    }
+
+    /// Starts a server of project knowledge alone, whose home is `home` in a folder, and opens the older era.
+    pub(crate) fn of_projects(dir: TempDir, adjust: impl FnOnce(Served) -> Served) -> Self {
+        let served = adjust(projects(&dir.path().join("home")).into());
+        let mut client = Self::serving(dir, served, |_| {});
+        client.initialize("2025-11-25", &json!({}));
+        client
+    }
+
+    /// Starts a server of what is given.
+    pub(crate) fn serving(dir: TempDir, served: Served, adjust: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings::new(SystemTime::now);
         adjust(&mut settings);
         let (input, client_input) = io::pipe().unwrap();
         let (client_output, output) = io::pipe().unwrap();
-        let server = std::thread::spawn(move || serve(base, settings, input, output));
+        let server = std::thread::spawn(move || serve(served, settings, input, output));
         let (sender, messages) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(client_output).lines() {

@@ -10,5 +10,6 @@ mod eras;
 mod http;
 mod http_client;
 mod knowledge;
+mod projects;
 mod robustness;
 mod surface;

@@ -1,5 +1,6 @@
 //! What the server says of itself: reviewed like a public API.
 
+use kb_mcp::Served;
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -17,12 +18,14 @@ fn the_tools_are_as_they_were() {
 #[test]
 fn schemas_are_plain() {
     let mut client = Client::legacy(&json!({}));
-    let tools = client.request("tools/list", json!({}))["result"]["tools"].clone();
-    let tools = tools.as_array().unwrap();
+    let mut tools = client.request("tools/list", json!({}))["result"]["tools"].as_array().unwrap().clone();
     assert_eq!(tools.len(), 17);
-    for tool in tools {
+    let mut client = Client::of_projects(tempfile::tempdir().unwrap(), Served::with_all_project_tools);
+    tools.extend(client.request("tools/list", json!({}))["result"]["tools"].as_array().unwrap().clone());
+    assert_eq!(tools.len(), 17 + 14);
+    for tool in &tools {
         let name = tool["name"].as_str().unwrap();
-        assert!(name.len() <= 40 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'), "{name}");
+        assert!(name.len() <= 40 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)), "{name}");
         for schema in ["inputSchema", "outputSchema"] {
             assert_eq!(tool[schema]["type"], "object", "{name}");
             assert!(tool[schema]["properties"].is_object(), "{name}");

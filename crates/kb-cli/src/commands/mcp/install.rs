@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use kb_mcp::{Entry, Host};
 use serde::Serialize;
 
-use super::named_database;
 use crate::commands::Context;
+use crate::commands::served::named_database;
 use crate::failure::{Exit, Failure};
 
 /// Print the configuration that makes a host application start this server
