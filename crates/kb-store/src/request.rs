@@ -139,6 +139,8 @@ pub struct Search {
     pub until: Option<String>,
     /// Where to go on, from an earlier answer.
     pub cursor: Option<String>,
+    /// Count every matching document; else a total above 1,000 may be a lower bound.
+    pub count: bool,
     /// Look whether the source files of the hits are still what was learned.
     pub check_sources: bool,
     /// How much text is read where there is no index, in bytes.
@@ -162,6 +164,7 @@ impl Search {
             since: None,
             until: None,
             cursor: None,
+            count: false,
             check_sources: true,
             scan_bytes: Self::SCAN_BYTES,
         }

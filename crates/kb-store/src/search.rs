@@ -251,7 +251,7 @@ fn options(request: &Search, generation: u64) -> Result<SearchOptions> {
         filters,
         since: bound("since", &request.since, false)?,
         until: bound("until", &request.until, true)?,
-        count: false,
+        count: request.count,
     })
 }
 

@@ -59,6 +59,9 @@ pub(crate) struct Args {
     /// Go on where an earlier answer ended
     #[arg(long)]
     cursor: Option<String>,
+    /// Count every match; else a total above 1,000 may be a lower bound
+    #[arg(long)]
+    count: bool,
     /// How to print
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
@@ -94,6 +97,7 @@ pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
         since: args.since.map(|bound| bound.to_string()),
         until: args.until.map(|bound| bound.to_string()),
         cursor: args.cursor,
+        count: args.count,
         check_sources: true,
         scan_bytes: Search::SCAN_BYTES,
     };

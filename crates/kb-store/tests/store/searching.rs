@@ -210,3 +210,18 @@ fn an_image_is_found_by_its_title() {
     let untitled = Text { title: None, ..image };
     assert!(matches!(base.kb.learn(&untitled), Err(StoreError::Invalid { field: "title", .. })));
 }
+
+#[test]
+fn a_large_total_is_a_lower_bound_unless_all_is_to_be_counted() {
+    let base = Base::new();
+    let sections = "## Berth\n\nquay\n\n".repeat(20);
+    let mut texts = (0..1_100).map(|n| Text::markdown(format!("# Note {n}\n\n{sections}")));
+    base.kb.learn_batch(&mut texts, &mut Silent).expect("learned");
+    let total = |count| {
+        let answer = base.kb.search(&Search { count, ..Search::new("quay berth") }).expect("a query");
+        (answer.total, answer.total_is_exact)
+    };
+    assert_eq!(total(true), (1_100, true));
+    let (known, is_exact) = total(false);
+    assert!(known >= 1_000 && !is_exact, "{known}");
+}
