@@ -1,7 +1,7 @@
 //! A write: one lock, files put in place, one commit.
 //!
 //! **Invariant:** files are read and written under the lock of the home, so two writers never overwrite each other. A
-//! commit that fails puts the files back.
+//! commit that fails puts the files back. What a person wrote and did not commit is committed before it is replaced.
 
 use super::error::ProjectError;
 use super::git::{Change, GixRepository, Repository};
@@ -76,19 +76,38 @@ impl ProjectStore {
         if self.home.read(".gitignore")?.as_deref() == Some(home::IGNORED.as_bytes()) {
             changes.push(Change { path: ".gitignore".to_owned(), content: Some(home::IGNORED.into()) });
         }
+        let seconds = milliseconds((self.options.clock)()).div_euclid(1000);
+        let unsaved = repository.outstanding(self.replaced_by(&changes)?)?;
+        if !unsaved.is_empty() {
+            let paths: Vec<&str> = unsaved.iter().map(|change| change.path.as_str()).collect();
+            let message = format!("Keep what was edited by hand: {}", paths.join(", "));
+            repository.commit(&unsaved, &message, seconds, self.options.wait)?;
+        }
         let mut replaced = Vec::new();
         let result = self.put_all(&changes, &mut replaced).and_then(|()| {
             let outstanding = repository.outstanding(changes)?;
             if outstanding.is_empty() {
                 return Ok(None);
             }
-            let seconds = milliseconds((self.options.clock)()).div_euclid(1000);
             repository.commit(&outstanding, message, seconds, self.options.wait).map(Some)
         });
         match result {
             Ok(revision) => Ok(revision),
             Err(error) => Err(self.put_back(replaced, error)),
         }
+    }
+
+    /// Returns the texts that these changes replace, as they are now. The list of projects is none: it is made anew from
+    /// what is there.
+    fn replaced_by(&self, changes: &[Change]) -> Result<Vec<Change>> {
+        let mut now = Vec::new();
+        for change in changes.iter().filter(|change| change.path != REGISTRY) {
+            let content = self.home.read(&change.path)?;
+            if content.is_some() && content != change.content {
+                now.push(Change { path: change.path.clone(), content });
+            }
+        }
+        Ok(now)
     }
 
     fn put_all(&self, changes: &[Change], replaced: &mut Vec<Change>) -> Result<()> {

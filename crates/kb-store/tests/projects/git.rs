@@ -192,3 +192,24 @@ fn a_home_may_lie_in_a_bigger_repository_or_be_a_persons_own() {
     let status = git(own.path(), &["status", "--porcelain"]);
     assert_eq!(String::from_utf8_lossy(&status.stdout), "?? .gitignore\n", "its own list of what to ignore is theirs");
 }
+
+#[test]
+fn what_was_edited_by_hand_is_committed_before_it_is_replaced() {
+    let home = TestHome::new();
+    home.store.update_main("p", "by a tool").expect("written");
+    home.write("projects/p/main.md", "by hand");
+    home.store.update_main("p", "by a tool again").expect("written");
+    home.write("projects/p/knowledge/note.md", "# Note\n\nnever committed\n");
+    home.store.delete_file("p", "note").expect("deleted");
+    let expected = [
+        "Update knowledge for p: Deleted note.md",
+        "Keep what was edited by hand: projects/p/knowledge/note.md",
+        "Update knowledge for p: Updated main.md",
+        "Keep what was edited by hand: projects/p/main.md",
+        "Update knowledge for p: Updated main.md",
+    ];
+    assert_eq!(home.log(), expected);
+    assert_eq!(home.git(&["show", "HEAD~2^:projects/p/main.md"]), "by hand");
+    assert_eq!(home.git(&["show", "HEAD^:projects/p/knowledge/note.md"]), "# Note\n\nnever committed\n");
+    home.is_clean();
+}
