@@ -167,7 +167,7 @@ fn may_be_made(error: &StoreError) -> bool {
     }
 }
 
-fn current_directory() -> Result<PathBuf, Failure> {
+pub(crate) fn current_directory() -> Result<PathBuf, Failure> {
     env::current_dir().map_err(|error| Failure::io("read", Path::new("."), &error))
 }
 

@@ -16,6 +16,7 @@ mod learn;
 mod list;
 mod man;
 mod mcp;
+mod project;
 mod rebuild;
 mod retrieve;
 mod search;
@@ -70,6 +71,7 @@ pub(crate) enum Command {
     Doctor(doctor::Args),
     Skill(skill::Args),
     Agent(agent::Args),
+    Project(project::Args),
     Source(source::Args),
     Import(import::Args),
     Export(export::Args),
@@ -97,6 +99,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Result<Exit, Failu
         Command::Doctor(args) => doctor::run(&args, context),
         Command::Skill(args) => skill::run(args, context),
         Command::Agent(args) => agent::run(args, context),
+        Command::Project(args) => project::run(args, context),
         Command::Source(args) => source::run(args, context),
         Command::Import(args) => import::run(&args, context),
         Command::Export(args) => export::run(&args, context),

@@ -7,6 +7,7 @@ mod harness;
 mod ids;
 mod learning;
 mod mcp;
+mod project;
 mod readme;
 mod searching;
 mod serve;
