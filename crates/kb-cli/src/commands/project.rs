@@ -86,47 +86,41 @@ enum Command {
 
 pub(crate) fn run(args: Args, context: &mut Context) -> Result<Exit, Failure> {
     let store = ProjectStore::open(context.databases.project_home(args.home)?, context.databases.options())?;
-    let project = match args.project {
-        Some(project) => project,
-        None => name_of(&current_directory()?)?,
-    };
+    let project = || args.project.clone().map_or_else(|| name_of(&current_directory()?), Ok);
     let out = &mut context.output;
     match args.command {
         Command::List => list(&store, out)?,
         Command::Main { write: None } => {
+            let project = project()?;
             let main = store.main(&project)?;
             out.result(&main, |out| write_text(out, &main.content))?;
             if !main.exists && !out.is_json() {
                 out.note(format_args!("`{}` has no instructions", printable(&project)));
             }
         }
-        Command::Main { write: Some(file) } => done(&store.update_main(&project, &read_text(&file)?)?, out)?,
-        Command::Show { filename: None, .. } => documents(&store, &project, out)?,
+        Command::Main { write: Some(file) } => done(&store.update_main(&project()?, &read_text(&file)?)?, out)?,
+        Command::Show { filename: None, .. } => documents(&store, &project()?, out)?,
         Command::Show { filename: Some(filename), chapter: None } => {
-            let file = store.file(&project, &filename)?;
+            let file = store.file(&project()?, &filename)?;
             out.result(&file, |out| write_text(out, &file.document.full_content))?;
         }
         Command::Show { filename: Some(filename), chapter: Some(title) } => {
-            let chapter = store.file(&project, &filename)?.document.chapters;
-            let chapter = chapter.into_iter().find(|chapter| chapter.title == title).ok_or_else(|| {
-                Failure::new("chapter-not-found", format_args!("`{filename}` has no chapter `{title}`"))
-                    .with_hint(format_args!("`kb project show {filename}` shows those that it has"))
-            })?;
+            let chapter = store.chapter(&project()?, &filename, &title)?;
             out.result(&chapter, |out| write_text(out, &chapter.content))?;
         }
         Command::Search { query } => {
-            let found = store.search(&project, &query.join(" "))?;
+            let found = store.search(&project()?, &query.join(" "))?;
             out.result(&found, |out| write_found(&found, out))?;
             if found.results.is_empty() && !out.is_json() {
                 out.note("nothing matches");
             }
         }
-        Command::Rm { filename } => done(&store.delete_file(&project, &filename)?, out)?,
+        Command::Rm { filename } => done(&store.delete_file(&project()?, &filename)?, out)?,
         Command::Log { filename, limit } => {
-            let history = store.history(&project, filename.as_deref(), limit)?;
+            let history = store.history(&project()?, filename.as_deref(), limit)?;
             out.result(&history, |out| write_history(&history, out))?;
         }
-        Command::Restore { filename, revision } => done(&store.restore(&project, &filename, &revision)?, out)?,
+        Command::Restore { filename, revision } => done(&store.restore(&project()?, &filename, &revision)?, out)?,
         Command::Activity { limit } => activity(&store, limit, out)?,
     }
     Ok(Exit::Done)

@@ -57,6 +57,29 @@ fn the_project_is_the_repository_one_stands_in() {
 }
 
 #[test]
+fn what_needs_no_project_asks_for_none() {
+    let kb = home();
+    for command in ["list", "activity"] {
+        let mut command = kb.command(["project", command]);
+        assert!(command.current_dir("/").status().expect("kb starts").success());
+    }
+    let mut command = kb.command(["project", "main"]);
+    assert_eq!(command.current_dir("/").status().expect("kb starts").code(), Some(1));
+}
+
+#[test]
+fn of_two_chapters_of_one_title_neither_is_printed() {
+    let kb = home();
+    kb.write(
+        "../home/.knowledge-mcp/projects/demo/knowledge/twice.md",
+        "# Twice\n\n## `Run` it\n\nOnce.\n\n## Same\n\nFirst.\n\n## Same\n\nSecond.\n",
+    );
+    assert_eq!(printed(&kb, &["show", "twice", "Run it"]), "Once.\n");
+    let run = kb.run(["--json", "project", "-p", "demo", "show", "twice", "Same"]).expect_exit(1);
+    assert_eq!(run.json()["error"]["code"], "chapter-ambiguous");
+}
+
+#[test]
 fn what_is_not_there_has_a_code() {
     let kb = home();
     let code = |arguments: &[&str]| -> Value {

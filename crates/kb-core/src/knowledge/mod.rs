@@ -200,12 +200,16 @@ impl<'a> Knowledge<'a> {
 
     /// Returns the chapters in order.
     pub fn chapters(&self) -> Vec<Chapter> {
-        let chapter = |span: &Span| Chapter {
-            title: span.title.clone(),
-            content: self.content(span).to_owned(),
-            summary: self.summary(span).map(str::to_owned),
-        };
-        self.chapters.iter().map(chapter).collect()
+        self.chapters.iter().map(|span| self.shown(span)).collect()
+    }
+
+    /// Returns the one chapter of this title, as edits find it.
+    ///
+    /// # Errors
+    ///
+    /// None has this title, or several have.
+    pub fn chapter(&self, title: &str) -> Result<Chapter, ChapterError> {
+        Ok(self.shown(&self.chapters[self.find(title)?]))
     }
 
     /// Returns the chapters without their text.
@@ -234,6 +238,14 @@ impl<'a> Knowledge<'a> {
     pub fn entry(&self, filename: &str) -> KnowledgeFileEntry {
         let KnowledgeMetadata { title, keywords, created, updated, .. } = self.metadata(stem(filename));
         KnowledgeFileEntry { filename: filename.to_owned(), title, keywords, created, updated, error: self.error() }
+    }
+
+    fn shown(&self, span: &Span) -> Chapter {
+        Chapter {
+            title: span.title.clone(),
+            content: self.content(span).to_owned(),
+            summary: self.summary(span).map(str::to_owned),
+        }
     }
 
     fn content(&self, span: &Span) -> &'a str {

@@ -1,6 +1,6 @@
 //! Reading knowledge documents.
 
-use kb_core::{ChapterList, Knowledge, KnowledgeFile, KnowledgeFileEntry, KnowledgeFiles};
+use kb_core::{Chapter, ChapterList, Knowledge, KnowledgeFile, KnowledgeFileEntry, KnowledgeFiles};
 
 use super::error::ProjectError;
 use super::name::{document_file, document_stem};
@@ -13,6 +13,13 @@ impl ProjectStore {
         let folder = self.folder(project_id)?;
         let (file, text) = self.document(&folder, filename)?;
         Ok(KnowledgeFile { success: true, document: Knowledge::parse(&text).document(&file) })
+    }
+
+    /// Returns the one chapter of this title of a knowledge document.
+    pub fn chapter(&self, project_id: &str, filename: &str, title: &str) -> Result<Chapter> {
+        let folder = self.folder(project_id)?;
+        let (_, text) = self.document(&folder, filename)?;
+        Ok(Knowledge::parse(&text).chapter(title)?)
     }
 
     /// Lists the knowledge documents of a project by name. One that cannot be read is listed with what is wrong.
