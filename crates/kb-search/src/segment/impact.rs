@@ -14,7 +14,10 @@ use crate::ranking::RANKING;
 pub(crate) const MAX_IMPACT: f32 = (RANKING.k1 + 1.0) * (1.0 + RANKING.title_share + RANKING.heading_share);
 
 /// One unit of a stored bound.
-pub(crate) const BOUND_UNIT: f32 = 1.0 / 16_384.0;
+pub(crate) const BOUND_UNIT: f32 = 1.0 / 8192.0;
+
+// A bound that did not fit its 16 bits would be too low, and what ranks first be passed over.
+const _: () = assert!(MAX_IMPACT / BOUND_UNIT < (u16::MAX - 1) as f32);
 
 /// How often a term stands in title, headings and tags, each at most 7, in nine bits.
 ///
