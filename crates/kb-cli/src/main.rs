@@ -7,6 +7,7 @@ mod commands;
 mod database;
 mod failure;
 mod ids;
+mod lazy;
 mod output;
 mod progress;
 #[cfg(test)]
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser};
+use clap::{Args, CommandFactory, FromArgMatches, Parser};
 
 use crate::commands::{Command, Context};
 use crate::database::Databases;
@@ -62,7 +63,7 @@ struct Global {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse().or_else(|_| parse_by_whole_tree()) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -79,6 +80,11 @@ fn main() -> ExitCode {
             ExitCode::from(message.exit)
         }
     }
+}
+
+/// Reads the arguments by the whole tree of commands, which knows what to say of each.
+fn parse_by_whole_tree() -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&command_tree().try_get_matches()?)
 }
 
 /// Prints help, or says what is wrong with the arguments; with `--json` among them also as an object.
