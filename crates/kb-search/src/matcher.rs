@@ -6,7 +6,9 @@
 //!
 //! **Invariant:** a matcher cuts and folds by the analyser that made the index, so it finds what the index found.
 
+use std::cell::RefCell;
 use std::ops::Range;
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 use unicode_normalization::UnicodeNormalization;
@@ -16,6 +18,8 @@ use crate::query::{ClauseKind, Field, Occur, ParsedQuery, Unit};
 
 /// Most places kept of one text; those after them do not count.
 const MAX_PLACES: usize = 1 << 16;
+/// Most different tokens that are kept expanded.
+const MAX_EXPANDED: usize = 4096;
 
 /// How a word stands in a text, the poorest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,6 +78,17 @@ pub struct Matcher {
     heads: Heads,
     /// Those of clauses that are not stop words alone; empty if there are only such.
     telling: Heads,
+    /// Tokens that were expanded before, in any text: the few that begin like the query come again and again.
+    expanded: RefCell<FxHashMap<Box<str>, Rc<Expanded>>>,
+}
+
+/// What a token is to the needles.
+#[derive(Debug, Default)]
+struct Expanded {
+    /// Positions that it takes.
+    width: u32,
+    /// Needle, offset, form, and the bytes of the token.
+    seen: Vec<(usize, u32, Form, Range<usize>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -122,6 +137,7 @@ impl Matcher {
             prefixes: Vec::new(),
             heads: Heads::default(),
             telling: Heads::default(),
+            expanded: RefCell::default(),
         };
         for clause in &query.clauses {
             let (units, stop): (&[Unit], bool) = match &clause.kind {
@@ -155,6 +171,7 @@ impl Matcher {
     pub fn also(&mut self, clause: usize, term: &str) {
         if clause < self.clauses.len() && !term.is_empty() {
             let needle = self.needle(String::new(), String::new());
+            self.expanded.get_mut().clear();
             self.heads.add(term);
             self.telling.add(term);
             self.by_term.entry(term.to_owned()).or_default().push(needle);
@@ -251,32 +268,48 @@ impl Matcher {
                 position += 1;
                 return;
             }
-            position += self.analyzer.each_form(raw.text, &mut |_, offset, range, form| {
-                let mut see = |needle: usize, form: Form| {
-                    let range = raw.start + range.start..raw.start + range.end;
-                    sightings[needle].push(Sighting { position: position + offset, form, range });
-                    count += 1;
-                };
-                for (prefix, needle) in &self.prefixes {
-                    if form.starts_with(prefix.as_str()) {
-                        see(*needle, Form::Exact);
-                    }
-                }
-                let term = self.analyzer.stem(form.clone());
-                for &needle in self.by_term.get(&term).into_iter().flatten() {
-                    let wanted = &self.needles[needle];
-                    let how = if wanted.folded != form {
-                        Form::Near
-                    } else if as_typed(&raw.text[range.clone()]) == wanted.typed {
-                        Form::Exact
-                    } else {
-                        Form::Folded
-                    };
-                    see(needle, how);
-                }
-            });
+            let expanded = self.expand(raw.text);
+            for (needle, offset, form, range) in &expanded.seen {
+                let range = raw.start + range.start..raw.start + range.end;
+                sightings[*needle].push(Sighting { position: position + offset, form: *form, range });
+            }
+            count += expanded.seen.len();
+            position += expanded.width;
         });
         sightings
+    }
+
+    /// Returns what a token is to the needles.
+    fn expand(&self, raw: &str) -> Rc<Expanded> {
+        if let Some(known) = self.expanded.borrow().get(raw) {
+            return Rc::clone(known);
+        }
+        let mut seen = Vec::new();
+        let width = self.analyzer.each_form(raw, &mut |_, offset, range, form| {
+            for (prefix, needle) in &self.prefixes {
+                if form.starts_with(prefix.as_str()) {
+                    seen.push((*needle, offset, Form::Exact, range.clone()));
+                }
+            }
+            let term = self.analyzer.stem(form.clone());
+            for &needle in self.by_term.get(&term).into_iter().flatten() {
+                let wanted = &self.needles[needle];
+                let how = if wanted.folded != form {
+                    Form::Near
+                } else if as_typed(&raw[range.clone()]) == wanted.typed {
+                    Form::Exact
+                } else {
+                    Form::Folded
+                };
+                seen.push((needle, offset, how, range.clone()));
+            }
+        });
+        let expanded = Rc::new(Expanded { width, seen });
+        let mut known = self.expanded.borrow_mut();
+        if known.len() < MAX_EXPANDED {
+            known.insert(raw.into(), Rc::clone(&expanded));
+        }
+        expanded
     }
 
     /// Returns the places of a clause.
